@@ -1,0 +1,5 @@
+"""Run the command with ``python -m planner``."""
+
+from planner.cli import main
+
+main()

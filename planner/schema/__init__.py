@@ -1,0 +1,1 @@
+"""Strict, frozen, versioned documents: catalog and scenario (read), plan and evaluation (written)."""

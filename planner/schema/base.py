@@ -1,0 +1,36 @@
+"""What every document model shares: strictness, immutability, finite numbers."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field
+
+SCHEMA_VERSION = 1
+
+# Bounds keep arithmetic far from overflow; no device, budget or model comes near them.
+NonNegative = Annotated[float, Field(ge=0, le=1e18)]
+Positive = Annotated[float, Field(gt=0, le=1e18)]
+Fraction = Annotated[float, Field(ge=0, le=1)]
+PositiveFraction = Annotated[float, Field(gt=0, le=1)]
+Tokens = Annotated[int, Field(ge=0, le=100_000_000)]
+PositiveTokens = Annotated[int, Field(ge=1, le=100_000_000)]
+Count = Annotated[int, Field(ge=1, le=1_000_000)]
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]{0,63}$")]
+
+
+class Document(BaseModel):
+    """A strict and frozen record: unknown keys, NaN, infinity and silent conversions are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+    def replace(self, **changes: Any) -> Self:  # noqa: ANN401
+        """Return a copy with changed fields, validated like a document read from a file.
+
+        Raises
+        ------
+        pydantic.ValidationError
+            If the changed document is not valid. (``model_copy(update=...)`` would let it pass.)
+        """
+        fields = {name: getattr(self, name) for name in type(self).model_fields}
+        return type(self).model_validate({**fields, **changes})

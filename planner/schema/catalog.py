@@ -1,0 +1,261 @@
+"""What exists: devices, models, proposers, links, and where each number comes from."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
+from pydantic_core import PydanticCustomError
+
+from planner.errors import nearest
+from planner.schema.base import Document, Fraction, Name, NonNegative, Positive, PositiveTokens
+from planner.words import Confidence, CountUnit, Phase, ProposerKind
+
+# ----------------------------------------------------------------------------------------------- acceptance
+
+
+class SaturatingExponential(Document):
+    """E(D) = clip(offset + A·(1 − e^(−D/tau)), 1, D+1)."""
+
+    kind: Literal["saturating_exponential"]
+    A: Positive
+    tau: Positive
+    offset: Annotated[float, Field(ge=-1e6, le=1e6)] = 0.0
+
+
+class Geometric(Document):
+    """E(D) = (1 − alpha^(D+1)) / (1 − alpha): every draft token is accepted with the same chance."""
+
+    kind: Literal["geometric"]
+    alpha: Fraction
+
+
+class Positions(Document):
+    """E(D) = 1 + Σ_k Π_{i≤k} p_i, from the per-position acceptance counters that engines export."""
+
+    kind: Literal["positions"]
+    probabilities: Annotated[tuple[Fraction, ...], Field(strict=False, min_length=1, max_length=4096)]
+
+
+def _tokens_per_step_is_possible(table: dict[int, float]) -> dict[int, float]:
+    for length in sorted(table):
+        if not 1.0 <= table[length] <= length + 1.0:
+            raise PydanticCustomError(
+                "tokens_per_step",
+                "E({length}) = {value} is impossible: a step of draft length {length} commits 1 to {most} tokens",
+                {"length": length, "value": table[length], "most": length + 1},
+            )
+    if not any(length > 0 for length in table):
+        raise PydanticCustomError("tokens_per_step", "the table needs at least one draft length above 0", {})
+    return table
+
+
+class AcceptanceTable(Document):
+    """E(D) as measured; interpolated between the points, never extrapolated beyond the last."""
+
+    kind: Literal["table"]
+    tokens_per_step: Annotated[
+        dict[Annotated[int, Field(ge=0, le=4096)], float], AfterValidator(_tokens_per_step_is_possible)
+    ]
+
+
+AcceptanceCurve = Annotated[
+    SaturatingExponential | Geometric | Positions | AcceptanceTable, Field(discriminator="kind")
+]
+
+# ------------------------------------------------------------------------------------ characterized profiles
+
+
+def _number_is_constant(value: Any) -> Any:  # noqa: ANN401
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return {"constant": value}
+    return value
+
+
+def _one_form(curve: Document, forms: tuple[frozenset[str], ...]) -> None:
+    given = frozenset(curve.model_fields_set)
+    if given not in forms:
+        said = " + ".join(sorted(given)) or "nothing"
+        valid = "; ".join(" + ".join(sorted(form)) for form in forms)
+        raise PydanticCustomError("form", "{said} is no form of this curve (valid: {valid})", {"said": said, "valid": valid})
+
+
+class LatencyForm(Document):
+    """Latency of one operation over its tokens: constant, max(floor, per_token·tokens), affine, or a table."""
+
+    constant: NonNegative | None = None
+    floor: NonNegative | None = None
+    base: NonNegative | None = None
+    per_token: NonNegative | None = None
+    table: Annotated[dict[PositiveTokens, NonNegative], Field(min_length=1)] | None = None
+
+    @model_validator(mode="after")
+    def _has_one_form(self) -> Self:
+        forms = ({"constant"}, {"per_token"}, {"floor", "per_token"}, {"base", "per_token"}, {"table"})
+        _one_form(self, tuple(frozenset(form) for form in forms))
+        return self
+
+
+class EnergyForm(Document):
+    """Energy of one operation, per request in the batch: constant or base + per_token·tokens."""
+
+    constant: NonNegative | None = None
+    base: NonNegative | None = None
+    per_token: NonNegative | None = None
+
+    @model_validator(mode="after")
+    def _has_one_form(self) -> Self:
+        _one_form(self, tuple(frozenset(form) for form in ({"constant"}, {"per_token"}, {"base", "per_token"})))
+        return self
+
+
+def _number_or(form: type[Document]) -> dict[str, Any]:
+    return {"anyOf": [{"type": "number", "minimum": 0}, form.model_json_schema()]}
+
+
+LatencyCurve = Annotated[LatencyForm, BeforeValidator(_number_is_constant), WithJsonSchema(_number_or(LatencyForm))]
+EnergyCurve = Annotated[EnergyForm, BeforeValidator(_number_is_constant), WithJsonSchema(_number_or(EnergyForm))]
+
+_OPTION_KEY = re.compile(r"^(?:tp([1-9]\d{0,3}):)?b([1-9]\d{0,5})$")
+
+
+def parse_option_key(key: str) -> tuple[int, int]:
+    """Read ``b8`` or ``tp2:b8`` as (tensor-parallel degree, batch size).
+
+    >>> parse_option_key("tp2:b8"), parse_option_key("b1")
+    ((2, 8), (1, 1))
+
+    Raises
+    ------
+    PydanticCustomError
+        If the key has another form.
+    """
+    match = _OPTION_KEY.match(key)
+    if match is None:
+        raise PydanticCustomError("option_key", "'{key}' is no option: write b8 or tp2:b8", {"key": key})
+    return int(match[1] or 1), int(match[2])
+
+
+def _is_option_key(key: str) -> str:
+    parse_option_key(key)
+    return key
+
+
+OptionKey = Annotated[str, AfterValidator(_is_option_key)]
+
+
+class Characterized(Document):
+    """Published or measured coefficients of one phase at one batch size.
+
+    ``latency_ms``: one operation of the whole batch. ``energy_mj``: millijoules per request in the batch.
+    Tokens are uncached prompt tokens (prefill), verify tokens (target_verify) or the draft length (draft_decode).
+    """
+
+    latency_ms: LatencyCurve
+    energy_mj: EnergyCurve
+
+
+# ---------------------------------------------------------------------------------------------------- entries
+
+
+class Source(Document):
+    """Where numbers come from."""
+
+    title: str
+    publisher: str
+    date: str
+    url: str | None = None
+    note: str | None = None
+
+
+class Entry(Document):
+    """A named thing of a catalog. ``source`` covers every number; ``sources`` and ``confidence`` say it per field."""
+
+    description: str = ""
+    source: Name | None = None
+    sources: dict[str, Name] = {}
+    confidence: dict[str, Confidence] = {}
+
+
+class Price(Document):
+    """What one device costs to run, with what the figure means and when it was seen."""
+
+    usd_per_hour: NonNegative
+    basis: str
+    date: str
+
+
+class Device(Entry):
+    """A device type. A field that is not known stays null, and what needs it says so."""
+
+    maker: str = ""
+    count_unit: CountUnit = "devices"
+    memory_gb: Positive | None = None
+    reserve_gb: NonNegative = 0.0
+    idle_power_w: NonNegative | None = None
+    provisioned_power_w: NonNegative | None = None
+    price: Price | None = None
+    profiles: dict[Name, dict[Phase, dict[OptionKey, Characterized]]] = {}
+
+
+class Model(Entry):
+    """A model's weights and KV cache, as far as memory and transfers need them."""
+
+    weights_gb: Positive | None = None
+    kv_bytes_per_token: NonNegative | None = None
+
+
+class Proposer(Entry):
+    """A way to propose tokens for a target, with its acceptance by target and task."""
+
+    kind: ProposerKind
+    model: Name
+    max_draft_length: Annotated[int, Field(ge=1, le=4096)] | None = None
+    step_payload_bytes_per_token: NonNegative = 0.0
+    acceptance: dict[Name, dict[Name, AcceptanceCurve]]
+
+
+class Link(Entry):
+    """A way between two device types: bandwidth, cost of a message, energy of a byte."""
+
+    bandwidth_gb_per_s: Positive
+    latency_us: NonNegative = 0.0
+    energy_pj_per_byte: NonNegative = 0.0
+
+
+class Catalog(Document):
+    """Everything on offer. Collections are mappings by name, so that a dotted key reaches every field."""
+
+    schema_version: Literal[1]
+    description: str = ""
+    sources: dict[Name, Source] = {}
+    devices: dict[Name, Device] = {}
+    models: dict[Name, Model] = {}
+    proposers: dict[Name, Proposer] = {}
+    links: dict[Name, Link] = {}
+
+    @model_validator(mode="after")
+    def _names_exist(self) -> Self:
+        problems: list[str] = []
+
+        def known(key: str, name: str, what: str, choices: dict[str, Any]) -> None:
+            if name not in choices:
+                problems.append(f"{key}: there is no {what} '{name}' ({nearest(name, choices)})")
+
+        for group in ("devices", "models", "proposers", "links"):
+            for name, entry in getattr(self, group).items():
+                if entry.source is not None:
+                    known(f"{group}.{name}.source", entry.source, "source", self.sources)
+                for field, source in entry.sources.items():
+                    known(f"{group}.{name}.sources.{field}", source, "source", self.sources)
+        for name, device in self.devices.items():
+            for model in device.profiles:
+                known(f"devices.{name}.profiles.{model}", model, "model", self.models)
+        for name, proposer in self.proposers.items():
+            known(f"proposers.{name}.model", proposer.model, "model", self.models)
+            for target in proposer.acceptance:
+                known(f"proposers.{name}.acceptance.{target}", target, "model", self.models)
+        if problems:
+            raise PydanticCustomError("dangling", "{problems}", {"problems": "\n".join(problems), "lines": problems})
+        return self

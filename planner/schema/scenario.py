@@ -1,0 +1,169 @@
+"""What is asked: a target, proposers on offer, workloads with their limits, and the switches of the model."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from planner.errors import nearest
+from planner.schema.base import (
+    Count,
+    Document,
+    Fraction,
+    Name,
+    Positive,
+    PositiveFraction,
+    PositiveTokens,
+    Tokens,
+)
+from planner.schema.catalog import Catalog
+from planner.words import Counts, FirstToken, Objective, Phase, PowerBasis
+
+_PLACE = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._+-]{0,63})(?::tp([1-9]\d{0,3}))?(?::b([1-9]\d{0,5}))?$")
+
+
+def parse_place(text: str) -> tuple[str, int | None, int | None]:
+    """Read ``gpu``, ``gpu:tp2`` or ``gpu:tp2:b8`` as (device, tensor-parallel degree, batch size).
+
+    >>> parse_place("gpu:b8")
+    ('gpu', None, 8)
+
+    Raises
+    ------
+    PydanticCustomError
+        If the text has another form.
+    """
+    match = _PLACE.match(text)
+    if match is None:
+        raise PydanticCustomError(
+            "place", "'{text}' is no place: write device, device:tp2 or device:tp2:b8", {"text": text}
+        )
+    return match[1], int(match[2]) if match[2] else None, int(match[3]) if match[3] else None
+
+
+def _is_place(text: str) -> str:
+    parse_place(text)
+    return text
+
+
+class WorkloadLimits(Document):
+    """What one workload's users are promised, and how much of it there is."""
+
+    interactivity_floor_tps: Positive | None = None
+    ttft_ceiling_ms: Positive | None = None
+    demand_rps: Positive | None = None
+
+
+class Workload(Document):
+    """Requests of one shape. ``mix`` is its weight among the workloads."""
+
+    description: str = ""
+    isl_tokens: PositiveTokens
+    osl_tokens: PositiveTokens
+    cached_prefix_tokens: Tokens = 0
+    task: Name = "general"
+    mix: Positive = 1.0
+    limits: WorkloadLimits = WorkloadLimits()
+
+    @model_validator(mode="after")
+    def _prefix_is_shorter(self) -> Self:
+        if self.cached_prefix_tokens >= self.isl_tokens:
+            raise PydanticCustomError(
+                "prefix",
+                "cached_prefix_tokens ({cached}) must be less than isl_tokens ({isl}): at least one token is computed",
+                {"cached": self.cached_prefix_tokens, "isl": self.isl_tokens},
+            )
+        return self
+
+
+class FleetLimits(Document):
+    """Limits on the whole deployment. ``inventory``: devices available by device type."""
+
+    power_budget_kw: Positive | None = None
+    cost_budget_usd_per_hour: Positive | None = None
+    inventory: dict[Name, Annotated[int, Field(ge=0, le=1_000_000)]] = {}
+
+
+class Candidates(Document):
+    """Which options are looked at. Null means every one that the catalog has."""
+
+    devices: Annotated[tuple[Name, ...], Field(strict=False, min_length=1)] | None = None
+    tensor_parallel: Annotated[tuple[Count, ...], Field(strict=False, min_length=1)] | None = None
+    batch_sizes: Annotated[tuple[Count, ...], Field(strict=False, min_length=1)] | None = None
+
+
+class Transfers(Document):
+    """Which link joins different device types, and how much of a KV transfer no overlap hides."""
+
+    link: Name
+    kv_exposed_share: Fraction = 1.0
+
+
+class Scenario(Document):
+    """A question with everything that is needed to answer it. Holds its catalog."""
+
+    schema_version: Literal[1]
+    name: Name
+    description: str = ""
+    catalog: Catalog
+    target: Name
+    proposers: Annotated[tuple[Name, ...], Field(strict=False)] = ()
+    workloads: Annotated[dict[Name, Workload], Field(min_length=1, max_length=1)]
+    limits: FleetLimits = FleetLimits()
+    candidates: Candidates = Candidates()
+    places: dict[Phase, Annotated[str, AfterValidator(_is_place)]] = {}
+    max_draft_length: Annotated[int, Field(ge=0, le=4096)] = 16
+    objective: Objective = "throughput"
+    counts: Counts = "integer"
+    power_basis: PowerBasis = "provisioned"
+    first_token: FirstToken = "after_prefill"
+    max_utilization: PositiveFraction = 1.0
+    host_factor: Annotated[float, Field(ge=1, le=10)] = 1.0
+    pue: Annotated[float, Field(ge=1, le=10)] = 1.0
+    transfers: Transfers | None = None
+    assumptions: Annotated[tuple[str, ...], Field(strict=False)] = ()
+
+    @model_validator(mode="after")
+    def _names_exist(self) -> Self:
+        problems: list[str] = []
+
+        def known(key: str, name: str, what: str, choices: dict[str, Any]) -> bool:
+            if name not in choices:
+                problems.append(f"{key}: there is no {what} '{name}' ({nearest(name, choices)})")
+            return name in choices
+
+        catalog = self.catalog
+        known("target", self.target, "model", catalog.models)
+        for index, name in enumerate(self.proposers):
+            if known(f"proposers.{index}", name, "proposer", catalog.proposers):
+                self._accepts(f"proposers.{index}", name, problems)
+        for index, name in enumerate(self.candidates.devices or ()):
+            known(f"candidates.devices.{index}", name, "device", catalog.devices)
+        for name in self.limits.inventory:
+            known(f"limits.inventory.{name}", name, "device", catalog.devices)
+        for phase, place in self.places.items():
+            known(f"places.{phase}", parse_place(place)[0], "device", catalog.devices)
+        if self.transfers is not None:
+            known("transfers.link", self.transfers.link, "link", catalog.links)
+        if len(set(self.proposers)) != len(self.proposers):
+            problems.append("proposers: a name stands twice")
+        if problems:
+            raise PydanticCustomError("dangling", "{problems}", {"problems": "\n".join(problems), "lines": problems})
+        return self
+
+    def _accepts(self, key: str, name: str, problems: list[str]) -> None:
+        curves = self.catalog.proposers[name].acceptance
+        if self.target not in curves:
+            problems.append(
+                f"{key}: proposer '{name}' has no acceptance for target '{self.target}' ({nearest(self.target, curves)})"
+            )
+            return
+        for workload_name, workload in self.workloads.items():
+            if workload.task not in curves[self.target]:
+                problems.append(
+                    f"workloads.{workload_name}.task: proposer '{name}' has no acceptance for task '{workload.task}'"
+                    f" ({nearest(workload.task, curves[self.target])})"
+                )
