@@ -94,6 +94,9 @@ class LatencyForm(Document):
     def _has_one_form(self) -> Self:
         forms = ({"constant"}, {"per_token"}, {"floor", "per_token"}, {"base", "per_token"}, {"table"})
         _one_form(self, tuple(frozenset(form) for form in forms))
+        given = (self.constant, self.floor, self.base, self.per_token, min((self.table or {1: 0.0}).values()))
+        if not any(given):
+            raise PydanticCustomError("form", "a latency must be above 0", {})
         return self
 
 

@@ -1,0 +1,351 @@
+"""One function per constraint, named after what it enforces. Rows are scaled to bounds of about 1."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from planner.milp.solver import Linear, Program
+from planner.milp.variables import Choice, PoolCount, Slot
+from planner.options import Option
+from planner.schema.scenario import Scenario
+from planner.transfers import Transfer, kv_transfer, step_exchange
+from planner.words import PHASES, Phase
+
+# ---------------------------------------------------------------------------------------- one design per slot
+
+
+def one_speculation(program: Program, slot: Slot) -> None:
+    """Σ_s δ[s] = 1."""
+    program.row(f"one_speculation_{slot.prefix}", Linear((d, 1.0) for d in slot.delta.values()), "==", 1.0)
+
+
+def one_option_per_phase(program: Program, slot: Slot) -> None:
+    """Σ_option x[phase, option, group] = Σ_{s in group} δ[s]."""
+    for phase in PHASES:
+        for group in slot.groups[phase]:
+            chosen = Linear((c.x, 1.0) for c in slot.choices[phase] if c.group == group)
+            chosen.add((slot.delta[s], -1.0) for s in group)
+            program.row(f"one_option_{phase}_{slot.prefix}_s{group[0]}", chosen, "==", 0.0)
+
+
+def rate_follows_speculation(program: Program, slot: Slot) -> None:
+    """λ[s] ≤ M[s]·δ[s]."""
+    for s, delta in slot.delta.items():
+        row = Linear([(slot.rate[s], 1.0), (delta, -float(slot.largest[s]))])
+        program.row(f"rate_follows_speculation_{slot.prefix}_s{s}", row, "<=", 0.0)
+
+
+def flow_is_carried(program: Program, slot: Slot) -> None:
+    """Σ_option f[phase, option, group] = Σ_{s in group} λ[s]."""
+    for phase in PHASES:
+        for group in slot.groups[phase]:
+            carried = Linear((c.f, 1.0) for c in slot.choices[phase] if c.group == group)
+            carried.add((slot.rate[s], -1.0) for s in group)
+            program.row(f"flow_is_carried_{phase}_{slot.prefix}_s{group[0]}", carried, "==", 0.0)
+
+
+def flow_follows_option(program: Program, slot: Slot) -> None:
+    """f ≤ M·x, M the largest rate of that option."""
+    for choice in slot.all_choices():
+        row = Linear([(choice.f, 1.0), (choice.x, -choice.largest)])
+        program.row(f"flow_follows_option_{choice.x.name}", row, "<=", 0.0)
+
+
+# --------------------------------------------------------------------------------------------------- transfers
+
+
+@dataclass(frozen=True)
+class Apart:
+    """Indicator and flow (in rate units) of a transfer between two phases on different device types."""
+
+    transfer: Transfer
+    steps: float
+    chosen: Linear
+    flow: Linear
+
+
+@dataclass(frozen=True)
+class Transfers:
+    """Transfers of a slot: the target's KV, each proposer's KV, each speculation's step exchange."""
+
+    target_kv: tuple[Apart, ...] = ()
+    draft_kv: tuple[Apart, ...] = ()
+    step: tuple[Apart, ...] = ()
+
+    def energy_w(self, slot: Slot) -> Linear:
+        """Power of all transfers in W."""
+        total = Linear()
+        for apart in (*self.target_kv, *self.draft_kv, *self.step):
+            total.add(apart.flow.pairs(), slot.rate_unit_rps * apart.steps * apart.transfer.energy_j)
+        return total
+
+
+def _different_devices(
+    program: Program, name: str, one: Sequence[Choice], other: Sequence[Choice], transfer: Transfer, steps: float
+) -> Apart:
+    """Σ_device max(0, X_one[device] − X_other[device]): 1 exactly if the two phases sit on different device types."""
+    chosen, flow = Linear(), Linear()
+    for number, device in enumerate(dict.fromkeys(choice.option.device for choice in one)):
+        for kind, into in (("x", chosen), ("f", flow)):
+            apart = program.variable(f"apart_{kind}_{name}_{number}")
+            into.add([(apart, 1.0)])
+            row = Linear([(apart, -1.0)])
+            row.add((getattr(c, kind), 1.0) for c in one if c.option.device == device)
+            row.add((getattr(c, kind), -1.0) for c in other if c.option.device == device)
+            program.row(f"different_devices_{kind}_{name}_{number}", row, "<=", 0.0)
+    return Apart(transfer, steps, chosen, flow)
+
+
+def transfers_between_devices(program: Program, scenario: Scenario, slot: Slot) -> Transfers:
+    """Say which transfers a choice of device types needs; none where the scenario sets no link."""
+    if scenario.transfers is None:
+        return Transfers()
+    table = slot.table
+    target = _different_devices(
+        program,
+        f"target_kv_{slot.prefix}",
+        slot.choices["target_prefill"],
+        slot.choices["target_verify"],
+        kv_transfer(scenario, table.workload, scenario.target),
+        1.0,
+    )
+    drafts, steps = [], []
+    for group in slot.groups["draft_prefill"]:
+        proposer = table.speculations[group[0]].proposer
+        assert proposer is not None
+        one = [c for c in slot.choices["draft_prefill"] if c.group == group]
+        other = [c for c in slot.choices["draft_decode"] if c.s in group]
+        moved = kv_transfer(scenario, table.workload, scenario.catalog.proposers[proposer].model)
+        drafts.append(_different_devices(program, f"draft_kv_{slot.prefix}_s{group[0]}", one, other, moved, 1.0))
+    for (s,) in slot.groups["draft_decode"]:
+        speculation = table.speculations[s]
+        one = [c for c in slot.choices["target_verify"] if c.s == s]
+        other = [c for c in slot.choices["draft_decode"] if c.s == s]
+        moved = step_exchange(scenario, speculation.proposer, speculation.draft_length)
+        name = f"step_{slot.prefix}_s{s}"
+        steps.append(_different_devices(program, name, one, other, moved, float(table.steps[s])))
+    return Transfers((target,), tuple(drafts), tuple(steps))
+
+
+# ------------------------------------------------------------------------------------------ service of one user
+
+
+def _time(slot: Slot, phase: Phase, keep: Callable[[Choice], bool] = lambda _: True) -> Linear:
+    latency = slot.table.phases[phase].latency_s
+    return Linear((c.x, float(latency[c.o, c.s])) for c in slot.choices[phase] if keep(c))
+
+
+def tpot_s(slot: Slot, transfers: Transfers) -> Linear:
+    """Mean time per output token, Σ (t/E)·x + links, in s."""
+    E = slot.table.tokens_per_step
+    total = Linear()
+    for phase in ("target_verify", "draft_decode"):
+        latency = slot.table.phases[phase].latency_s
+        total.add((c.x, float(latency[c.o, c.s] / E[c.s])) for c in slot.choices[phase])
+    for (s,), apart in zip(slot.groups["draft_decode"], transfers.step, strict=False):
+        total.add(apart.chosen.pairs(), apart.transfer.exposed_s / float(E[s]))
+    return total
+
+
+def interactivity_floor(program: Program, scenario: Scenario, slot: Slot, transfers: Transfers) -> None:
+    """TPOT ≤ 1/floor, as a share of it."""
+    floor = scenario.workloads[slot.workload].limits.interactivity_floor_tps
+    if floor is not None:
+        program.row(f"interactivity_floor_{slot.prefix}", tpot_s(slot, transfers).scaled(floor), "<=", 1.0)
+
+
+def ttft_arms_s(program: Program, slot: Slot, transfers: Transfers) -> list[Linear]:
+    """Give the sums whose largest is the TTFT, in s: through the target's prefill, and through the first draft."""
+    table = slot.table
+
+    def waits_for_verify(c: Choice) -> bool:
+        return not bool(table.first_from_prefill[c.s])
+
+    verify = _time(slot, "target_verify", waits_for_verify)
+    target = _time(slot, "target_prefill").add(verify.pairs())
+    for apart in transfers.target_kv:
+        target.add(apart.chosen.pairs(), apart.transfer.exposed_s)
+    drafting = [s for (s,) in slot.groups["draft_decode"] if not table.first_from_prefill[s]]
+    if not drafting:
+        return [target]
+    draft = Linear(verify.pairs())
+    draft.add(_time(slot, "draft_prefill", waits_for_verify).pairs())
+    draft.add(_time(slot, "draft_decode", waits_for_verify).pairs())
+    for apart in (*transfers.draft_kv, *transfers.step):
+        draft.add(apart.chosen.pairs(), apart.transfer.exposed_s)
+    return [target, draft.add(_prefill_before_draft(program, slot, drafting).pairs())]
+
+
+def _prefill_before_draft(program: Program, slot: Slot, drafting: list[int]) -> Linear:
+    """h ≥ Σ t_target_prefill·x − M·(1 − Σ_{s needs hidden states} δ[s]), h ≥ 0: the prefill that a draft waits for."""
+    hidden = [s for s in drafting if slot.table.hidden_states[s]]
+    if not hidden:
+        return Linear()
+    prefill = _time(slot, "target_prefill")
+    largest = max(coefficient for _, coefficient in prefill.pairs())
+    waits = program.variable(f"prefill_before_draft_{slot.prefix}")
+    row = Linear([*prefill.pairs(), (waits, -1.0), *((slot.delta[s], largest) for s in hidden)])
+    program.row(f"prefill_before_draft_{slot.prefix}", row.scaled(1.0 / largest), "<=", 1.0)
+    return Linear([(waits, 1.0)])
+
+
+def ttft_ceiling(program: Program, scenario: Scenario, slot: Slot, transfers: Transfers) -> None:
+    """Every arm of the TTFT ≤ ceiling, as a share of it."""
+    ceiling = scenario.workloads[slot.workload].limits.ttft_ceiling_ms
+    if ceiling is not None:
+        for number, arm in enumerate(ttft_arms_s(program, slot, transfers)):
+            program.row(f"ttft_ceiling_{slot.prefix}_{number}", arm.scaled(1e3 / ceiling), "<=", 1.0)
+
+
+# --------------------------------------------------------------------------------------------------- the fleet
+
+
+def pool_capacity(program: Program, scenario: Scenario, slot: Slot) -> None:
+    """max_utilization·replicas ≥ Σ busy·f for every pool."""
+    for pool in slot.pools:
+        busy = slot.table.busy_s(pool.phase)
+        row = Linear((c.f, slot.rate_unit_rps * float(busy[c.o, c.s])) for c in pool.choices)
+        row.add([(pool.n, -scenario.max_utilization)])
+        program.row(f"pool_capacity_{pool.name}", row, "<=", 0.0)
+
+
+def _held_s(slot: Slot, phase: Phase) -> dict[tuple[int, int], float]:
+    """Seconds that a request's sequence is held by one step phase, N·t, by (option, speculation)."""
+    latency, steps = slot.table.phases[phase].latency_s, slot.table.steps
+    return {(c.o, c.s): float(steps[c.s] * latency[c.o, c.s]) for c in slot.choices[phase]}
+
+
+def pool_memory(program: Program, scenario: Scenario, slot: Slot, transfers: Transfers) -> None:
+    """max_utilization·R·replicas ≥ λ·N·step time (Little's law) for the pools of both step phases.
+
+    While one batch drafts elsewhere another is verified, and both hold KV. The time at the other phase is not a product
+    of variables: it is one total, handed to the pools of this phase in proportion bounds to their flow.
+    """
+    for phase, other in (("target_verify", "draft_decode"), ("draft_decode", "target_verify")):
+        pools = [pool for pool in slot.pools if pool.phase == phase]
+        if any(math.isfinite(pool.sequences) for pool in pools):
+            _pool_memory(program, scenario, slot, transfers, pools, phase, other)
+
+
+def _pool_memory(
+    program: Program,
+    scenario: Scenario,
+    slot: Slot,
+    transfers: Transfers,
+    pools: list[PoolCount],
+    phase: Phase,
+    other: Phase,
+) -> None:
+    drafts = {s for (s,) in slot.groups["draft_decode"]}
+    elsewhere = _held_s(slot, other)
+    total = Linear((c.f, elsewhere[c.o, c.s]) for c in slot.choices[other] if c.s in drafts)
+    link_s = [a.steps * a.transfer.exposed_s for a in transfers.step]
+    for seconds, apart in zip(link_s, transfers.step, strict=True):
+        total.add(apart.flow.pairs(), seconds)
+    most = max((elsewhere[c.o, c.s] for c in slot.choices[other] if c.s in drafts), default=0.0)
+    most += max(link_s, default=0.0)
+    unit = slot.rate_unit_rps
+    scale = max(most, *_held_s(slot, phase).values(), 1e-12) * unit
+    for pool in pools:
+        share = program.variable(f"held_elsewhere_{pool.name}")
+        total.add([(share, -scale / unit)])
+        row = Linear([(share, 1.0), *((c.f, -most * unit / scale) for c in pool.choices)])
+        program.row(f"held_elsewhere_{pool.name}", row, "<=", 0.0)
+        if math.isfinite(pool.sequences):
+            own = _held_s(slot, phase)
+            need = Linear([(share, 1.0), *((c.f, own[c.o, c.s] * unit / scale) for c in pool.choices)])
+            need.add([(pool.n, -scenario.max_utilization * pool.sequences / scale)])
+            program.row(f"pool_memory_{pool.name}", need, "<=", 0.0)
+    program.row(f"held_elsewhere_total_{slot.prefix}_{phase}", total.scaled(unit / scale), "==", 0.0)
+
+
+def device_inventory(program: Program, scenario: Scenario, slots: Sequence[Slot]) -> None:
+    """Σ tensor_parallel·replicas ≤ devices available, per device type."""
+    for number, (device, available) in enumerate(scenario.limits.inventory.items()):
+        row = Linear((pool.n, float(pool.tensor_parallel)) for slot in slots for pool in slot.pools if pool.device == device)
+        if row.terms:
+            program.row(f"device_inventory_{number}", row, "<=", float(available))
+
+
+def fleet_power_w(scenario: Scenario, slots: Sequence[Slot], transfers: Sequence[Transfers]) -> Linear:
+    """Power of the fleet on the scenario's basis in W, PUE included."""
+    basis, devices = scenario.power_basis, scenario.catalog.devices
+    total = Linear()
+    for slot, moved in zip(slots, transfers, strict=True):
+        if basis == "provisioned":
+            watts = ((p, devices[p.device].provisioned_power_w or 0.0) for p in slot.pools)
+            total.add((pool.n, watt * pool.tensor_parallel) for pool, watt in watts)
+            continue
+        energy = {phase: slot.table.energy_per_request_j(phase) for phase in PHASES}
+        if basis == "average":
+            for pool in slot.pools:
+                total.add([(pool.n, (devices[pool.device].idle_power_w or 0.0) * pool.tensor_parallel)])
+            energy = {phase: energy[phase] - _idle_energy_j(scenario, slot, phase) for phase in PHASES}
+        total.add(slot.flow(energy).pairs()).add(moved.energy_w(slot).pairs())
+    factor = scenario.pue * (scenario.host_factor if basis == "average" else 1.0)
+    return total.scaled(factor)
+
+
+def _idle_energy_j(scenario: Scenario, slot: Slot, phase: Phase) -> Any:  # noqa: ANN401
+    """(O, S) idle power × busy device-time of a request: already in the energy of a pass."""
+
+    def idle(option: Option) -> float:
+        return (scenario.catalog.devices[option.device].idle_power_w or 0.0) * option.tensor_parallel
+
+    watts = np.array([idle(option) for option in slot.table.phases[phase].options]).reshape(-1, 1)
+    return watts * slot.table.busy_s(phase)
+
+
+def power_budget(program: Program, scenario: Scenario, slots: Sequence[Slot], transfers: Sequence[Transfers]) -> None:
+    """Fleet power ≤ budget, as a share of it."""
+    budget = scenario.limits.power_budget_kw
+    if budget is not None:
+        power = fleet_power_w(scenario, slots, transfers)
+        program.row("power_budget", power.scaled(1e-3 / budget), "<=", 1.0)
+
+
+def fleet_cost_usd_per_hour(scenario: Scenario, slots: Sequence[Slot]) -> Linear:
+    """Cost of the fleet in USD/h."""
+    devices = scenario.catalog.devices
+    total = Linear()
+    for slot in slots:
+        for pool in slot.pools:
+            price = devices[pool.device].price
+            total.add([(pool.n, (price.usd_per_hour if price else 0.0) * pool.tensor_parallel)])
+    return total
+
+
+def cost_budget(program: Program, scenario: Scenario, slots: Sequence[Slot]) -> None:
+    """Fleet cost ≤ budget, as a share of it."""
+    budget = scenario.limits.cost_budget_usd_per_hour
+    if budget is not None:
+        program.row("cost_budget", fleet_cost_usd_per_hour(scenario, slots).scaled(1.0 / budget), "<=", 1.0)
+
+
+def demand(program: Program, scenario: Scenario, slots: Sequence[Slot], rates: dict[str, float] | None) -> None:
+    """Serve at least the demand (throughput), or exactly the given rates (every other objective), per workload."""
+    for number, (name, workload) in enumerate(scenario.workloads.items()):
+        asked = workload.limits.demand_rps if rates is None else rates[name]
+        if asked is None:
+            continue
+        served = Linear()
+        for slot in slots:
+            if slot.workload == name:
+                served.add(slot.request_rate().pairs())
+        program.row(f"demand_{number}", served.scaled(1.0 / asked), ">=" if rates is None else "==", 1.0)
+
+
+def mix(program: Program, scenario: Scenario, slots: Sequence[Slot], scale: Any) -> None:  # noqa: ANN401
+    """λ_w = scale·mix_w for every workload; scale in units of the slots' rate."""
+    total = sum(workload.mix for workload in scenario.workloads.values())
+    for number, (name, workload) in enumerate(scenario.workloads.items()):
+        served = Linear([(scale, -workload.mix / total)])
+        for slot in slots:
+            if slot.workload == name:
+                served.add((variable, 1.0) for variable in slot.rate.values())
+        program.row(f"mix_{number}", served, "==", 0.0)

@@ -1,0 +1,1 @@
+"""From files and flags to a frozen Scenario. Files end here."""

@@ -1,0 +1,198 @@
+"""What is answered: plan and evaluation documents. Numbers in the units of their names, SI in ``limits``.
+
+A field without a value is null, never absent and never a made-up zero.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from planner.schema.base import SCHEMA_VERSION, Document
+from planner.words import LimitName, Objective, Phase, PowerBasis, ProposerKind, Status
+
+BaselineName = Literal["no_speculation", "single_device", "draft_on_fastest", "split_draft"]
+
+
+class ObjectiveResult(Document):
+    """What was optimized, the value reached, the best bound proven and the relative gap between them."""
+
+    name: Objective
+    value: float | None
+    best_bound: float | None
+    gap: float | None
+    unit: str
+
+
+class Placement(Document):
+    """Where one phase runs. ``replicas`` and ``devices`` are the phase's own use, fractional."""
+
+    pool: str
+    device: str
+    tensor_parallel: int
+    batch_size: int
+    replicas: float
+    devices: float
+    utilization: float
+
+
+class Metrics(Document):
+    """Metrics of one deployment; ``energy_share`` sums to 1 over its non-null phases and transfers."""
+
+    tokens_per_step: float
+    step_time_s: float
+    interactivity_tps: float
+    tpot_s: float
+    ttft_s: float
+    request_rate_rps: float
+    throughput_tps: float
+    energy_j_per_request: float
+    energy_j_per_token: float
+    tps_per_kw: float
+    energy_share: dict[Phase | Literal["transfers"], float | None]
+
+
+class Deployment(Document):
+    """One design serving a share of one workload."""
+
+    workload: str
+    share: float
+    proposer: str | None
+    proposer_kind: ProposerKind | None
+    draft_length: int
+    verify_tokens: int
+    placements: dict[Phase, Placement | None]
+    metrics: Metrics
+
+
+class PoolMember(Document):
+    """A phase that a pool serves; ``deployment`` is its position in ``deployments``."""
+
+    workload: str
+    deployment: int
+    phase: Phase
+
+
+class Pool(Document):
+    """Bought replicas of one (model set, device type, tensor-parallel degree)."""
+
+    name: str
+    device: str
+    tensor_parallel: int
+    replicas: float
+    devices: float
+    utilization: float
+    phases: tuple[PoolMember, ...]
+
+
+class FleetRow(Document):
+    """Devices of one type. ``devices`` is null where the catalog counts request slots, which are never summed."""
+
+    device: str
+    devices: float | None
+    available: int | None
+    provisioned_w: float | None
+    usd_per_hour: float | None
+
+
+class PowerByBasis(Document):
+    """Power on the three bases, PUE included; null where a device lacks what the basis needs."""
+
+    forward: float | None
+    average: float | None
+    provisioned: float | None
+
+
+class Totals(Document):
+    """The whole deployment. ``tps_per_kw`` is per kW of forward power, PUE left out."""
+
+    throughput_tps: float | None
+    request_rate_rps: float | None
+    power_w: PowerByBasis
+    tps_per_kw: float | None
+    usd_per_hour: float | None
+    usd_per_million_tokens: float | None
+
+
+class LimitRow(Document):
+    """A limit, how far the plan is from it, and what moving it buys.
+
+    ``marginal_value`` is the change of the objective per unit of the bound, by re-solving at bound + ``marginal_delta``.
+    """
+
+    name: LimitName
+    workload: str | None
+    device: str | None
+    basis: PowerBasis | None
+    unit: str
+    bound: float
+    value: float | None
+    slack: float | None
+    binding: bool | None
+    marginal_value: float | None
+    marginal_delta: float | None
+
+
+class Baseline(Document):
+    """A usual way to deploy, solved under the same limits; where it cannot meet them, its best interactivity."""
+
+    name: BaselineName
+    throughput_tps: float | None
+    interactivity_tps: float | None
+    ttft_s: float | None
+    tps_per_kw: float | None
+    violates: tuple[LimitName, ...]
+
+
+class Conflict(Document):
+    """One limit of the smallest set in conflict, and the nearest value that is achievable holding the others.
+
+    A row with nothing in ``holding`` says what no design exceeds, whatever the other limits.
+    """
+
+    limit: LimitName
+    workload: str | None
+    device: str | None
+    unit: str
+    asked: float
+    achievable: float | None
+    holding: dict[str, float]
+
+
+class Provenance(Document):
+    """What made the document, so that it can be made again."""
+
+    version: str
+    solver: str | None
+    runtime_s: float
+    catalogs: dict[str, str]
+    command: str | None
+
+
+class Plan(Document):
+    """The answer of ``plan``."""
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    status: Status
+    scenario: str
+    objective: ObjectiveResult
+    deployments: tuple[Deployment, ...]
+    pools: tuple[Pool, ...]
+    fleet: tuple[FleetRow, ...]
+    totals: Totals
+    limits: tuple[LimitRow, ...]
+    baselines: tuple[Baseline, ...]
+    infeasibility: tuple[Conflict, ...]
+    assumptions: tuple[str, ...]
+    warnings: tuple[str, ...]
+    provenance: Provenance
+
+
+class Evaluation(Deployment):
+    """The answer of ``plan evaluate``: one deployment, no limit applied."""
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    scenario: str
+    power_w: PowerByBasis
+    assumptions: tuple[str, ...]
+    warnings: tuple[str, ...]
+    provenance: Provenance
