@@ -13,6 +13,7 @@ from planner.schema.scenario import Scenario
 from planner.words import PHASES, Phase, PowerBasis
 
 Floats = NDArray[np.float64]
+_ROUNDING = 1e-7
 
 
 def _per_option(scenario: Scenario, table: CostTable, phase: Phase, field: str) -> Floats:
@@ -45,10 +46,12 @@ def cost_per_rate_usd_per_hour(scenario: Scenario, table: CostTable, phase: Phas
     return _per_option(scenario, table, phase, "price") * table.busy_s(phase) / scenario.max_utilization
 
 
-def _budget_rates(budget: float, per_rate: dict[Phase, Floats], usable: dict[Phase, NDArray[np.bool_]]) -> dict[Phase, Floats]:
+def _budget_rates(
+    budget: float, per_rate: dict[Phase, Floats], mask: dict[Phase, NDArray[np.bool_]]
+) -> dict[Phase, Floats]:
     """Rate at which an option, with the cheapest of every other phase, uses up a budget: (O, S) by phase."""
     least = {
-        phase: np.where(usable[phase], per_rate[phase], np.inf).min(axis=0, initial=np.inf) for phase in PHASES
+        phase: np.where(mask[phase], per_rate[phase], np.inf).min(axis=0, initial=np.inf) for phase in PHASES
     }
     least = {phase: np.where(np.isinf(value), 0.0, value) for phase, value in least.items()}
     total = sum(least.values(), np.zeros_like(least["target_prefill"]))
@@ -77,8 +80,10 @@ def _inventory_rates(scenario: Scenario, table: CostTable, phase: Phase) -> Floa
         return np.where(busy > 0, scenario.max_utilization * replicas / busy, np.inf)
 
 
-def largest_rates(scenario: Scenario, table: CostTable) -> tuple[dict[Phase, Floats], Floats]:
-    """Bound the request rate by budgets and inventories.
+def largest_rates(
+    scenario: Scenario, table: CostTable, mask: dict[Phase, NDArray[np.bool_]]
+) -> tuple[dict[Phase, Floats], Floats]:
+    """Bound the request rate by budgets and inventories, over the options that a mask leaves.
 
     Returns
     -------
@@ -87,7 +92,6 @@ def largest_rates(scenario: Scenario, table: CostTable) -> tuple[dict[Phase, Flo
     by_speculation
         (S,) the largest rate of any plan with that speculation; infinite where nothing bounds it.
     """
-    usable = {phase: table.phases[phase].available for phase in PHASES}
     by_option = {phase: _inventory_rates(scenario, table, phase) for phase in PHASES}
     budgets: list[tuple[float, dict[Phase, Floats]]] = []
     limits = scenario.limits
@@ -98,18 +102,53 @@ def largest_rates(scenario: Scenario, table: CostTable) -> tuple[dict[Phase, Flo
         costs = {phase: cost_per_rate_usd_per_hour(scenario, table, phase) for phase in PHASES}
         budgets.append((limits.cost_budget_usd_per_hour, costs))
     for budget, per_rate in budgets:
-        for phase, rates in _budget_rates(budget, per_rate, usable).items():
+        for phase, rates in _budget_rates(budget, per_rate, mask).items():
             by_option[phase] = np.minimum(by_option[phase], rates)
     by_speculation = np.full(len(table.speculations), np.inf)
     for phase in PHASES:
-        best = np.where(usable[phase], by_option[phase], 0.0).max(axis=0, initial=0.0)
+        best = np.where(mask[phase], by_option[phase], 0.0).max(axis=0, initial=0.0)
         by_speculation = np.where(table.runs(phase), np.minimum(by_speculation, best), by_speculation)
     return {phase: np.minimum(rates, by_speculation) for phase, rates in by_option.items()}, by_speculation
 
 
-def runnable(table: CostTable) -> NDArray[np.bool_]:
-    """(S,) whether every phase that a speculation runs has an option."""
+def usable(scenario: Scenario, table: CostTable) -> dict[Phase, NDArray[np.bool_]]:
+    """(O, S) by phase: options that can run and that no limit on the workload's service rules out.
+
+    An option whose time, together with the least time of every other phase, breaks the interactivity floor or the TTFT
+    ceiling is in no plan: transfers only add to the sum. A relative margin keeps what breaks a limit by rounding alone.
+    """
+    mask = {phase: table.phases[phase].available.copy() for phase in PHASES}
+    limits = scenario.workloads[table.workload].limits
+    if limits.interactivity_floor_tps is not None:
+        longest_step = table.tokens_per_step / limits.interactivity_floor_tps
+        _drop_slow(table, mask, ("target_verify", "draft_decode"), longest_step)
+    if limits.ttft_ceiling_ms is not None:
+        ceiling = limits.ttft_ceiling_ms * 1e-3
+        waits = ~table.first_from_prefill
+        _drop_slow(table, mask, ("target_prefill",), np.full(len(waits), ceiling))
+        after_verify = np.where(waits, ceiling, np.inf)
+        _drop_slow(table, mask, ("target_prefill", "target_verify"), after_verify)
+        _drop_slow(table, mask, ("draft_prefill", "draft_decode", "target_verify"), after_verify)
+    return mask
+
+
+def _drop_slow(
+    table: CostTable, mask: dict[Phase, NDArray[np.bool_]], phases: tuple[Phase, ...], longest_s: Floats
+) -> None:
+    """Drop options of a sum of phases that exceeds ``longest_s`` even with the fastest of the others, in place."""
+    latency = {phase: np.where(mask[phase], table.phases[phase].latency_s, np.inf) for phase in phases}
+    least = {
+        phase: np.where(table.runs(phase), latency[phase].min(axis=0, initial=np.inf), 0.0) for phase in phases
+    }
+    for phase in phases:
+        others = sum((least[other] for other in phases if other != phase), np.zeros_like(longest_s))
+        slow = others + latency[phase] > longest_s * (1 + _ROUNDING)
+        mask[phase] &= ~(slow & table.runs(phase))
+
+
+def runnable(table: CostTable, mask: dict[Phase, NDArray[np.bool_]]) -> NDArray[np.bool_]:
+    """(S,) whether every phase that a speculation runs has a usable option."""
     able = np.ones(len(table.speculations), dtype=bool)
     for phase in PHASES:
-        able &= ~table.runs(phase) | table.phases[phase].available.any(axis=0)
+        able &= ~table.runs(phase) | mask[phase].any(axis=0)
     return able

@@ -159,8 +159,11 @@ def interactivity_floor(program: Program, scenario: Scenario, slot: Slot, transf
         program.row(f"interactivity_floor_{slot.prefix}", tpot_s(slot, transfers).scaled(floor), "<=", 1.0)
 
 
-def ttft_arms_s(program: Program, slot: Slot, transfers: Transfers) -> list[Linear]:
-    """Give the sums whose largest is the TTFT, in s: through the target's prefill, and through the first draft."""
+def ttft_arms_s(program: Program, slot: Slot, transfers: Transfers, name: str = "ceiling") -> list[Linear]:
+    """Give the sums whose largest is the TTFT, in s: through the target's prefill, and through the first draft.
+
+    ``name`` makes the rows that this adds unique.
+    """
     table = slot.table
 
     def waits_for_verify(c: Choice) -> bool:
@@ -178,19 +181,19 @@ def ttft_arms_s(program: Program, slot: Slot, transfers: Transfers) -> list[Line
     draft.add(_time(slot, "draft_decode", waits_for_verify).pairs())
     for apart in (*transfers.draft_kv, *transfers.step):
         draft.add(apart.chosen.pairs(), apart.transfer.exposed_s)
-    return [target, draft.add(_prefill_before_draft(program, slot, drafting).pairs())]
+    return [target, draft.add(_prefill_before_draft(program, slot, drafting, name).pairs())]
 
 
-def _prefill_before_draft(program: Program, slot: Slot, drafting: list[int]) -> Linear:
+def _prefill_before_draft(program: Program, slot: Slot, drafting: list[int], name: str) -> Linear:
     """h ≥ Σ t_target_prefill·x − M·(1 − Σ_{s needs hidden states} δ[s]), h ≥ 0: the prefill that a draft waits for."""
     hidden = [s for s in drafting if slot.table.hidden_states[s]]
     if not hidden:
         return Linear()
     prefill = _time(slot, "target_prefill")
     largest = max(coefficient for _, coefficient in prefill.pairs())
-    waits = program.variable(f"prefill_before_draft_{slot.prefix}")
+    waits = program.variable(f"prefill_before_draft_{name}_{slot.prefix}")
     row = Linear([*prefill.pairs(), (waits, -1.0), *((slot.delta[s], largest) for s in hidden)])
-    program.row(f"prefill_before_draft_{slot.prefix}", row.scaled(1.0 / largest), "<=", 1.0)
+    program.row(f"prefill_before_draft_{name}_{slot.prefix}", row.scaled(1.0 / largest), "<=", 1.0)
     return Linear([(waits, 1.0)])
 
 
@@ -212,6 +215,17 @@ def pool_capacity(program: Program, scenario: Scenario, slot: Slot) -> None:
         row = Linear((c.f, slot.rate_unit_rps * float(busy[c.o, c.s])) for c in pool.choices)
         row.add([(pool.n, -scenario.max_utilization)])
         program.row(f"pool_capacity_{pool.name}", row, "<=", 0.0)
+
+
+def pool_is_bought(program: Program, scenario: Scenario, slot: Slot) -> None:
+    """replicas ≥ Σ x for every pool: where counts are whole, a pool that serves anything has a replica.
+
+    Without it a budget too small for one replica of each phase would give a plan that serves nothing.
+    """
+    if scenario.counts == "integer":
+        for pool in slot.pools:
+            row = Linear((choice.x, 1.0) for choice in pool.choices)
+            program.row(f"pool_is_bought_{pool.name}", row.add([(pool.n, -1.0)]), "<=", 0.0)
 
 
 def _held_s(slot: Slot, phase: Phase) -> dict[tuple[int, int], float]:

@@ -1,30 +1,40 @@
-"""The five objectives, each as an expression to minimize in units of about 1."""
+"""The five objectives, and the two that only an explanation asks for, as expressions to minimize in units of about 1."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
-from planner.milp.constraints import Transfers, fleet_cost_usd_per_hour, fleet_power_w, tpot_s
+from planner.milp.constraints import Transfers, fleet_cost_usd_per_hour, fleet_power_w, tpot_s, ttft_arms_s
 from planner.milp.solver import Linear, Program
 from planner.milp.variables import Slot
 from planner.schema.scenario import Scenario
-from planner.words import MAXIMIZED, PHASES
+from planner.words import MAXIMIZED, PHASES, Objective
+
+
+Aim = Objective | Literal["ttft", "devices", "any"]
 
 
 @dataclass(frozen=True)
 class Goal:
-    """What is minimized: ``expression`` × ``unit`` is the objective's own figure (negated, or inverted to TPOT)."""
+    """What is minimized: ``expression`` × ``unit`` is the aim's own figure (negated, or inverted to TPOT)."""
 
+    aim: Aim
     expression: Linear
     unit: float
 
-    def value(self, scenario: Scenario, minimized: float) -> float | None:
-        """Turn a value of the minimization into the objective's unit; null where it says nothing."""
+    @property
+    def maximizes(self) -> bool:
+        """Whether more of the figure is better."""
+        return self.aim in MAXIMIZED
+
+    def value(self, minimized: float) -> float | None:
+        """Turn a value of the minimization into the aim's unit; null where it says nothing."""
         figure = minimized * self.unit
-        if scenario.objective == "throughput":
+        if self.aim == "throughput":
             return -figure
-        if scenario.objective == "interactivity":
+        if self.aim == "interactivity":
             return 1.0 / figure if figure > 0 else None
         return figure
 
@@ -60,26 +70,45 @@ def worst_tpot_s(program: Program, slots: Sequence[Slot], transfers: Sequence[Tr
     return Linear([(worst, 1.0)])
 
 
+def worst_ttft_s(program: Program, slots: Sequence[Slot], transfers: Sequence[Transfers]) -> Linear:
+    """T ≥ every arm of the TTFT of every slot, in s."""
+    worst = program.variable("worst_ttft")
+    for slot, moved in zip(slots, transfers, strict=True):
+        for number, arm in enumerate(ttft_arms_s(program, slot, moved, "worst")):
+            program.row(f"worst_ttft_{slot.prefix}_{number}", arm.add([(worst, -1.0)]), "<=", 0.0)
+    return Linear([(worst, 1.0)])
+
+
+def devices_of(slots: Sequence[Slot], device: str) -> Linear:
+    """Devices of one type, Σ tensor_parallel·replicas."""
+    return Linear((p.n, float(p.tensor_parallel)) for slot in slots for p in slot.pools if p.device == device)
+
+
 def goal_of(
     program: Program,
     scenario: Scenario,
     slots: Sequence[Slot],
     transfers: Sequence[Transfers],
     rates: dict[str, float] | None,
+    aim: Aim,
+    device: str | None = None,
 ) -> Goal:
-    """Build the scenario's objective."""
-    if scenario.objective == "interactivity":
+    """Build the expression of an aim; ``device`` is the type whose devices are counted."""
+    if aim == "interactivity":
         unit = max((coefficient for slot in slots for _, coefficient in tpot_s(slot, Transfers()).pairs()), default=1.0)
-        return Goal(worst_tpot_s(program, slots, transfers, unit), unit)
-    if scenario.objective == "throughput":
+        return Goal(aim, worst_tpot_s(program, slots, transfers, unit), unit)
+    if aim == "throughput":
         figure = throughput_tps(scenario, slots)
-    elif scenario.objective == "power":
+    elif aim == "power":
         figure = fleet_power_w(scenario, slots, transfers)
-    elif scenario.objective == "cost":
+    elif aim == "cost":
         figure = fleet_cost_usd_per_hour(scenario, slots)
-    else:
+    elif aim == "energy":
         assert rates is not None  # energy is always asked at fixed rates
         figure = energy_j_per_token(scenario, slots, transfers, rates)
+    elif aim == "ttft":
+        figure = worst_ttft_s(program, slots, transfers)
+    else:
+        figure = devices_of(slots, device) if device is not None else Linear()
     unit = max((abs(coefficient) for _, coefficient in figure.pairs()), default=1.0)
-    sign = -1.0 if scenario.objective in MAXIMIZED else 1.0
-    return Goal(figure.scaled(sign / unit), unit)
+    return Goal(aim, figure.scaled((-1.0 if aim in MAXIMIZED else 1.0) / unit), unit)

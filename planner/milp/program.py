@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.bounds import largest_rates
+from planner.bounds import largest_rates, runnable, usable
 from planner.errors import InputError
 from planner.evaluate import Design
 from planner.milp import constraints as rows
 from planner.milp.constraints import Transfers
-from planner.milp.objective import Goal, goal_of
+from planner.milp.objective import Aim, Goal, goal_of
 from planner.milp.solver import Linear, Outcome, Program, solve
 from planner.milp.variables import Slot, add_slot
 from planner.options import CostTable, Option
@@ -47,7 +47,21 @@ class Assembled:
     rates: dict[str, float] | None
 
 
-def assemble(scenario: Scenario, tables: dict[str, CostTable]) -> Assembled:
+@dataclass(frozen=True)
+class Question:
+    """What is optimized: an aim (by default the scenario's objective) at exact rates by workload (null: free)."""
+
+    aim: Aim
+    rates: dict[str, float] | None
+    device: str | None = None
+
+
+def question_of(scenario: Scenario) -> Question:
+    """Give the scenario's own question."""
+    return Question(scenario.objective, fixed_rates(scenario))
+
+
+def assemble(scenario: Scenario, tables: dict[str, CostTable], question: Question) -> Assembled:
     """Build the whole program.
 
     Raises
@@ -55,10 +69,10 @@ def assemble(scenario: Scenario, tables: dict[str, CostTable]) -> Assembled:
     InputError
         If nothing bounds the throughput.
     """
-    rates = fixed_rates(scenario)
+    rates = question.rates
     unit = _rate_unit_rps(scenario, tables, rates)
     program = Program("phaseplan")
-    slots = [add_slot(program, scenario, table, index, unit) for index, table in enumerate(tables.values())]
+    slots = [add_slot(program, scenario, table, index, unit, rates) for index, table in enumerate(tables.values())]
     moved = [rows.transfers_between_devices(program, scenario, slot) for slot in slots]
     for slot, transfers in zip(slots, moved, strict=True):
         rows.one_speculation(program, slot)
@@ -69,6 +83,7 @@ def assemble(scenario: Scenario, tables: dict[str, CostTable]) -> Assembled:
         rows.interactivity_floor(program, scenario, slot, transfers)
         rows.ttft_ceiling(program, scenario, slot, transfers)
         rows.pool_capacity(program, scenario, slot)
+        rows.pool_is_bought(program, scenario, slot)
         rows.pool_memory(program, scenario, slot, transfers)
     rows.device_inventory(program, scenario, slots)
     rows.power_budget(program, scenario, slots, moved)
@@ -76,13 +91,14 @@ def assemble(scenario: Scenario, tables: dict[str, CostTable]) -> Assembled:
     rows.demand(program, scenario, slots, rates)
     if rates is None:
         rows.mix(program, scenario, slots, program.variable("scale"))
-    return Assembled(program, slots, moved, goal_of(program, scenario, slots, moved, rates), rates)
+    goal = goal_of(program, scenario, slots, moved, rates, question.aim, question.device)
+    return Assembled(program, slots, moved, goal, rates)
 
 
 def _rate_unit_rps(scenario: Scenario, tables: dict[str, CostTable], rates: dict[str, float] | None) -> float:
     if rates is not None:
         return max(rates.values())
-    largest = [float(largest_rates(scenario, table)[1].max(initial=0.0)) for table in tables.values()]
+    largest = [_largest_rate(scenario, table) for table in tables.values()]
     if not np.isfinite(max(largest)):
         raise InputError(
             "nothing bounds the throughput: some design uses nothing of what is limited; give --budget-kw,"
@@ -91,49 +107,65 @@ def _rate_unit_rps(scenario: Scenario, tables: dict[str, CostTable], rates: dict
     return max(largest) or 1.0
 
 
-def optimise(scenario: Scenario, tables: dict[str, CostTable], time_limit_s: float | None = None) -> Solution:
+def _largest_rate(scenario: Scenario, table: CostTable) -> float:
+    mask = usable(scenario, table)
+    by_speculation = largest_rates(scenario, table, mask)[1]
+    return float(by_speculation[runnable(table, mask)].max(initial=0.0))
+
+
+def optimise(
+    scenario: Scenario,
+    tables: dict[str, CostTable],
+    question: Question | None = None,
+    time_limit_s: float | None = None,
+    polish: bool = True,
+) -> Solution:
     """Solve a scenario to proven optimality, or to the best found within a time limit.
 
-    The binaries found are then fixed and the rest re-solved, so that the designs' rates are as accurate as a linear
-    program's. Among equally good plans one of least forward power is preferred.
+    Parameters
+    ----------
+    scenario, tables
+        What is asked, and the costs of every workload.
+    question
+        What is optimized; by default the scenario's own question.
+    time_limit_s
+        Limit on the solver's time.
+    polish
+        Fix the binaries found and re-solve the rest, so that rates are as accurate as a linear program's; among equally
+        good plans prefer one of least forward power.
+
+    Raises
+    ------
+    InputError
+        If nothing bounds the throughput.
     """
     start = time.perf_counter()
-    built = assemble(scenario, tables)
+    built = assemble(scenario, tables, question or question_of(scenario))
     if not all(slot.delta for slot in built.slots):
         return Solution("infeasible", (), None, None, None, time.perf_counter() - start)
-    program = built.program
-    program.minimize(built.goal.expression)
-    outcome = solve(program, time_limit_s)
+    built.program.minimize(built.goal.expression)
+    outcome = solve(built.program, time_limit_s)
     if not outcome.has_incumbent:
         status: Status = "infeasible" if outcome.termination == "infeasible" else "no_incumbent"
         return Solution(status, (), None, None, None, time.perf_counter() - start)
-    left = None if time_limit_s is None else max(1.0, time_limit_s - outcome.runtime_s)
-    reached = _prefer_least_energy(scenario, built, outcome, left)
-    designs = tuple(_designs(built))
-    return _solution(scenario, built, outcome, reached, designs, time.perf_counter() - start)
+    reached = outcome.objective
+    if polish:
+        left = None if time_limit_s is None else max(1.0, time_limit_s - outcome.runtime_s)
+        reached = _prefer_least_energy(built, outcome, left)
+    return _solution(built.goal, outcome, reached, tuple(_designs(built)), time.perf_counter() - start)
 
 
 def _solution(
-    scenario: Scenario,
-    built: Assembled,
-    outcome: Outcome,
-    reached: float,
-    designs: tuple[tuple[Design, float], ...],
-    runtime_s: float,
+    goal: Goal, outcome: Outcome, reached: float, designs: tuple[tuple[Design, float], ...], runtime_s: float
 ) -> Solution:
-    value, bound = built.goal.value(scenario, reached), built.goal.value(scenario, outcome.bound)
-    if value is not None and outcome.termination == "optimal" and bound is not None:
-        bound = min(value, bound) if _minimizes(scenario) else max(value, bound)
+    # The re-solved value may be better than the bound by rounding; the bound holds for it too.
+    value, bound = goal.value(reached), goal.value(min(outcome.bound, reached))
     gap = None if value is None or bound is None else abs(value - bound) / max(abs(value), 1e-12)
     proven = outcome.termination == "optimal" and gap is not None and gap <= _CLOSED_GAP
     return Solution("optimal" if proven else "feasible", designs, value, bound, gap, runtime_s)
 
 
-def _minimizes(scenario: Scenario) -> bool:
-    return scenario.objective in ("power", "cost", "energy")
-
-
-def _prefer_least_energy(scenario: Scenario, built: Assembled, outcome: Outcome, time_limit_s: float | None) -> float:
+def _prefer_least_energy(built: Assembled, outcome: Outcome, time_limit_s: float | None) -> float:
     """Keep the speculation and the objective, take the options of least forward energy, then re-solve; give the value."""
     program, binaries = built.program, list(_binaries(built.slots))
     first = {variable.name: round(variable.varValue) for variable in binaries}

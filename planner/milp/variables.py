@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from planner.bounds import Floats, largest_rates, runnable
+from planner.bounds import Floats, largest_rates, runnable, usable
 from planner.milp.solver import Linear, Program
 from planner.options import CostTable, Option, model_of
-from planner.rates import fixed_rates
 from planner.schema.scenario import Scenario
 from planner.words import PHASES, STEP_PHASES, Phase
 
@@ -118,7 +117,14 @@ def _groups(table: CostTable, phase: Phase, able: list[int]) -> list[Group]:
     return [tuple(group) for group in by_proposer.values()]
 
 
-def add_slot(program: Program, scenario: Scenario, table: CostTable, index: int, rate_unit_rps: float) -> Slot:
+def add_slot(
+    program: Program,
+    scenario: Scenario,
+    table: CostTable,
+    index: int,
+    rate_unit_rps: float,
+    rates: dict[str, float] | None,
+) -> Slot:
     """Add the variables of one slot.
 
     Parameters
@@ -129,13 +135,15 @@ def add_slot(program: Program, scenario: Scenario, table: CostTable, index: int,
         Position of the slot; it makes the names unique.
     rate_unit_rps
         Flows and rates are in units of this, so that they lie between 0 and about 1.
+    rates
+        Request rates to serve exactly, by workload; null where they are free.
     """
-    by_option, by_speculation = largest_rates(scenario, table)
-    rates = fixed_rates(scenario)
+    mask = usable(scenario, table)
+    by_option, by_speculation = largest_rates(scenario, table, mask)
     if rates is not None:
         by_speculation = np.minimum(by_speculation, rates[table.workload] * (1 + 1e-9))
     slot = Slot(f"w{index}", table, rate_unit_rps, by_speculation / rate_unit_rps)
-    able = [int(s) for s in np.flatnonzero(runnable(table))]
+    able = [int(s) for s in np.flatnonzero(runnable(table, mask) & (by_speculation > 0))]
     for s in able:
         slot.delta[s] = program.variable(f"delta_{slot.prefix}_s{s}", high=1.0, integer=True)
         slot.rate[s] = program.variable(f"rate_{slot.prefix}_s{s}")
@@ -145,7 +153,7 @@ def add_slot(program: Program, scenario: Scenario, table: CostTable, index: int,
             _choice(program, slot, phase, o, group, by_option[phase])
             for group in slot.groups[phase]
             for o in range(len(table.phases[phase].options))
-            if table.phases[phase].available[o, group[0]]
+            if (mask[phase][o, list(group)] & (by_option[phase][o, list(group)] > 0)).any()
         ]
     _add_pools(program, scenario, slot)
     return slot

@@ -1,0 +1,266 @@
+"""From designs and rates to the plan document. No solver: every figure is computed from the scenario."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from planner.evaluate import Design, RequestMetrics, request_metrics
+from planner.fleet import PoolUse, Serving, forward_power_w, pool_uses, power_w, usd_per_hour
+from planner.limits import Limit, limits_of, value_of
+from planner.options import CostTable
+from planner.schema import documents as doc
+from planner.schema.scenario import Scenario
+from planner.words import OBJECTIVE_UNITS, PHASES, POWER_BASES, STEP_PHASES, Phase
+
+
+@dataclass(frozen=True)
+class Deployed:
+    """A scenario's designs at their rates, with the pools that carry them."""
+
+    scenario: Scenario
+    servings: tuple[Serving, ...]
+    pools: tuple[PoolUse, ...]
+
+
+def deploy(
+    scenario: Scenario, designs: Sequence[tuple[Design, float]], tables: dict[str, CostTable] | None = None
+) -> Deployed:
+    """Compute metrics and pools of designs at their request rates."""
+    servings = tuple(
+        Serving(design, request_metrics(scenario, design, (tables or {}).get(design.workload)), rate)
+        for design, rate in designs
+    )
+    return Deployed(scenario, servings, pool_uses(scenario, servings))
+
+
+def fill_budgets(deployed: Deployed, tables: dict[str, CostTable] | None = None) -> Deployed:
+    """Scale all rates until a budget or inventory is used up exactly, where throughput is maximized.
+
+    With fractional counts power, cost and devices are proportional to the rates, so this only removes the rounding that
+    a solver leaves.
+    """
+    scenario = deployed.scenario
+    ratios = [limit.bound / value for limit, value in limit_values(deployed) if limit.workload is None and value]
+    if scenario.objective != "throughput" or scenario.counts != "fractional" or not ratios:
+        return deployed
+    factor = min(ratios)
+    return deploy(scenario, [(serving.design, serving.rate_rps * factor) for serving in deployed.servings], tables)
+
+
+def objective_value(deployed: Deployed) -> float | None:
+    """Compute the scenario's objective: tok/s, W, USD/h, J/token, or the worst workload's tok/s."""
+    scenario, servings = deployed.scenario, deployed.servings
+    if scenario.objective == "throughput":
+        return throughput_tps(deployed)
+    if scenario.objective == "power":
+        return power_w(scenario, servings, deployed.pools, scenario.power_basis)
+    if scenario.objective == "cost":
+        return usd_per_hour(scenario, deployed.pools)
+    if scenario.objective == "interactivity":
+        return min(serving.metrics.interactivity_tps for serving in servings)
+    return _energy_j_per_token(deployed)
+
+
+def _energy_j_per_token(deployed: Deployed) -> float:
+    """Mix-weighted forward energy per output token; a workload's is weighted by its designs' rates."""
+    workloads = deployed.scenario.workloads
+    total = sum(workload.mix for workload in workloads.values())
+    figure = 0.0
+    for name, workload in workloads.items():
+        mine = [serving for serving in deployed.servings if serving.design.workload == name]
+        rate = sum(serving.rate_rps for serving in mine)
+        energy = sum(serving.rate_rps * serving.metrics.energy_j for serving in mine)
+        figure += workload.mix / total * energy / (rate * workload.osl_tokens)
+    return figure
+
+
+def throughput_tps(deployed: Deployed) -> float:
+    """Output tokens/s of the whole deployment, Σ λ·OSL."""
+    workloads = deployed.scenario.workloads
+    return sum(serving.rate_rps * workloads[serving.design.workload].osl_tokens for serving in deployed.servings)
+
+
+# --------------------------------------------------------------------------------------------------- documents
+
+
+def pool_name(scenario: Scenario, pool: PoolUse) -> str:
+    """Name a pool by its phase, with the workload where there are several."""
+    return pool.phase if len(scenario.workloads) == 1 else f"{pool.workload}.{pool.phase}"
+
+
+def _placement(scenario: Scenario, pool: PoolUse, batch_size: int) -> doc.Placement:
+    return doc.Placement(
+        pool=pool_name(scenario, pool),
+        device=pool.device,
+        tensor_parallel=pool.tensor_parallel,
+        batch_size=batch_size,
+        replicas=pool.need,
+        devices=pool.need * pool.tensor_parallel,
+        utilization=_share(pool.busy, pool.replicas),
+    )
+
+
+def _share(part: float, whole: float) -> float:
+    return part / whole if whole > 0 else 0.0
+
+
+def metrics_document(scenario: Scenario, serving: Serving) -> doc.Metrics:
+    """Write the metrics of one serving."""
+    m = serving.metrics
+    osl = scenario.workloads[serving.design.workload].osl_tokens
+    share: dict[Phase | str, float | None] = {
+        phase: None if use is None else _share(use.energy_j, m.energy_j) for phase, use in m.phases.items()
+    }
+    share["transfers"] = _share(m.transfer_energy_j, m.energy_j)
+    return doc.Metrics(
+        tokens_per_step=m.tokens_per_step,
+        step_time_s=m.step_time_s,
+        interactivity_tps=m.interactivity_tps,
+        tpot_s=m.tpot_s,
+        ttft_s=m.ttft_s,
+        request_rate_rps=serving.rate_rps,
+        throughput_tps=serving.rate_rps * osl,
+        energy_j_per_request=m.energy_j,
+        energy_j_per_token=m.energy_j / osl,
+        tps_per_kw=tps_per_kw(m, osl),
+        energy_share=share,  # type: ignore[arg-type]
+    )
+
+
+def tps_per_kw(metrics: RequestMetrics, osl_tokens: int) -> float:
+    """Output tokens per kJ of forward energy, which is throughput per kW of forward power."""
+    return 1e3 * osl_tokens / metrics.energy_j
+
+
+def deployment_document(deployed: Deployed, index: int) -> doc.Deployment:
+    """Write one deployment."""
+    scenario, serving = deployed.scenario, deployed.servings[index]
+    design, speculation = serving.design, serving.design.speculation
+    placements: dict[Phase, doc.Placement | None] = dict.fromkeys(PHASES)
+    for pool in deployed.pools:
+        option = design.options[pool.phase]
+        if pool.serving == index and option is not None:
+            placements[pool.phase] = _placement(scenario, pool, option.batch_size)
+    rate = sum(other.rate_rps for other in deployed.servings if other.design.workload == design.workload)
+    proposer = speculation.proposer
+    return doc.Deployment(
+        workload=design.workload,
+        share=serving.rate_rps / rate,
+        proposer=proposer,
+        proposer_kind=None if proposer is None else scenario.catalog.proposers[proposer].kind,
+        draft_length=speculation.draft_length,
+        verify_tokens=speculation.verify_tokens,
+        placements=placements,
+        metrics=metrics_document(scenario, serving),
+    )
+
+
+def pool_documents(deployed: Deployed) -> tuple[doc.Pool, ...]:
+    """Write the pools."""
+    return tuple(
+        doc.Pool(
+            name=pool_name(deployed.scenario, pool),
+            device=pool.device,
+            tensor_parallel=pool.tensor_parallel,
+            replicas=pool.replicas,
+            devices=pool.devices,
+            utilization=_share(pool.busy, pool.replicas),
+            phases=(doc.PoolMember(workload=pool.workload, deployment=pool.serving, phase=pool.phase),),
+        )
+        for pool in deployed.pools
+    )
+
+
+def fleet_documents(deployed: Deployed) -> tuple[doc.FleetRow, ...]:
+    """Write devices by type, in catalog order; null instead of a sum of request slots."""
+    scenario, rows = deployed.scenario, []
+    for name, device in scenario.catalog.devices.items():
+        mine = [pool for pool in deployed.pools if pool.device == name]
+        if not mine:
+            continue
+        count = sum(pool.devices for pool in mine)
+        watts = device.provisioned_power_w
+        rows.append(
+            doc.FleetRow(
+                device=name,
+                devices=None if device.count_unit == "request_slots" else count,
+                available=scenario.limits.inventory.get(name),
+                provisioned_w=None if watts is None else scenario.pue * count * watts,
+                usd_per_hour=None if device.price is None else count * device.price.usd_per_hour,
+            )
+        )
+    return tuple(rows)
+
+
+def power_document(deployed: Deployed) -> doc.PowerByBasis:
+    """Write power on every basis."""
+    watts = {basis: power_w(deployed.scenario, deployed.servings, deployed.pools, basis) for basis in POWER_BASES}
+    return doc.PowerByBasis(**watts)
+
+
+def totals_document(deployed: Deployed) -> doc.Totals:
+    """Write the totals."""
+    tps = throughput_tps(deployed)
+    dollars = usd_per_hour(deployed.scenario, deployed.pools)
+    return doc.Totals(
+        throughput_tps=tps,
+        request_rate_rps=sum(serving.rate_rps for serving in deployed.servings),
+        power_w=power_document(deployed),
+        tps_per_kw=1e3 * tps / forward_power_w(deployed.servings),
+        usd_per_hour=dollars,
+        usd_per_million_tokens=None if dollars is None else dollars / (tps * 3600.0) * 1e6,
+    )
+
+
+def limit_values(deployed: Deployed) -> list[tuple[Limit, float | None]]:
+    """Compute what the deployment has for every limit of its scenario."""
+    return [
+        (limit, value_of(limit, deployed.scenario, deployed.servings, deployed.pools))
+        for limit in limits_of(deployed.scenario)
+    ]
+
+
+def memory_rows(deployed: Deployed) -> tuple[doc.LimitRow, ...]:
+    """Write how full the memory of each step pool is, in sequences; binding where it sizes the pool."""
+    scenario, rows = deployed.scenario, []
+    for pool in deployed.pools:
+        use = deployed.servings[pool.serving].metrics.phases[pool.phase]
+        if pool.phase not in STEP_PHASES or use is None or use.sequences == float("inf"):
+            continue
+        bound = scenario.max_utilization * use.sequences * pool.replicas
+        value = scenario.max_utilization * use.sequences * pool.memory_need
+        rows.append(
+            doc.LimitRow(
+                name="memory",
+                workload=pool.workload,
+                device=pool.device,
+                basis=None,
+                unit="sequence",
+                bound=bound,
+                value=value,
+                slack=bound - value,
+                binding=pool.memory_need >= pool.capacity_need,
+                marginal_value=None,
+                marginal_delta=None,
+            )
+        )
+    return tuple(rows)
+
+
+NO_TOTALS = doc.Totals(
+    throughput_tps=None,
+    request_rate_rps=None,
+    power_w=doc.PowerByBasis(forward=None, average=None, provisioned=None),
+    tps_per_kw=None,
+    usd_per_hour=None,
+    usd_per_million_tokens=None,
+)
+
+
+def objective_document(
+    scenario: Scenario, value: float | None, bound: float | None, gap: float | None
+) -> doc.ObjectiveResult:
+    """Write the objective."""
+    name = scenario.objective
+    return doc.ObjectiveResult(name=name, value=value, best_bound=bound, gap=gap, unit=OBJECTIVE_UNITS[name])

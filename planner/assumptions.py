@@ -1,0 +1,81 @@
+"""What a plan takes for granted, in words; a report lists what is in force."""
+
+from __future__ import annotations
+
+from planner import acceptance
+from planner.options import curve_of
+from planner.rates import fixed_rates, has_demand
+from planner.schema.catalog import Device
+from planner.schema.scenario import Scenario
+from planner.words import PowerBasis
+
+_BASIS: dict[PowerBasis, str] = {
+    "forward": "power basis forward: request rate × modelled energy per request; idle power and hosts are not in it",
+    "average": "power basis average: hot idle power of every device plus the energy of the work, times the host factor",
+    "provisioned": "power basis provisioned: devices × provisioned watts, what a breaker sees",
+}
+
+
+def assumptions_of(scenario: Scenario) -> tuple[str, ...]:
+    """List the assumptions in force: the scenario's own, then those that its switches and gaps imply."""
+    used = _devices(scenario)
+    found = [*scenario.assumptions, _BASIS[scenario.power_basis], *_switches(scenario)]
+    if any(device.memory_gb is None for device in used.values()):
+        unknown = ", ".join(name for name, device in used.items() if device.memory_gb is None)
+        found.append(f"memory is not modelled: no capacity is given for {unknown}")
+    if any(device.count_unit == "request_slots" for device in used.values()):
+        found.append("device counts are request slots: shown per phase, never summed as devices")
+    found += _labelled(scenario)
+    return tuple(found)
+
+
+def _devices(scenario: Scenario) -> dict[str, Device]:
+    allowed = scenario.candidates.devices
+    return {name: d for name, d in scenario.catalog.devices.items() if allowed is None or name in allowed}
+
+
+def _switches(scenario: Scenario) -> list[str]:
+    found = ["counts are fractional: devices are shared out without rounding"] if scenario.counts == "fractional" else []
+    if scenario.transfers is None:
+        found.append("transfers between device types are free: no link is set")
+    if scenario.max_utilization == 1.0:
+        found.append("100 % utilization: no queueing, no wait for a batch to form; TTFT is unloaded")
+    else:
+        found.append(f"utilization at most {scenario.max_utilization:.0%}; TTFT is unloaded")
+    if scenario.first_token == "after_verify":
+        found.append("the first token comes from the first verify (from the prefill at draft length 0)")
+    else:
+        found.append("the first token comes from the prefill")
+    found.append("private pools: prefill does not interfere with decode")
+    found.append("one design per workload: optimal means among plans with max_shares 1")
+    if fixed_rates(scenario) is not None and not has_demand(scenario):
+        found.append("no demand is given: figures are for 1 request/s in total")
+    elif scenario.objective == "throughput" and fixed_rates(scenario) is not None:
+        found.append("no budget or inventory bounds the throughput: the plan serves exactly the demand")
+    return found
+
+
+def _labelled(scenario: Scenario) -> list[str]:
+    """Numbers that are assumed or recalled, by entry."""
+    found = []
+    catalog = scenario.catalog
+    groups = (("devices", catalog.devices), ("models", catalog.models), ("proposers", catalog.proposers))
+    used = {"devices": set(_devices(scenario)), "proposers": set(scenario.proposers)}
+    used["models"] = {scenario.target, *(catalog.proposers[name].model for name in scenario.proposers)}
+    for group, entries in groups:
+        for name, entry in entries.items():
+            weak = [f"{field} {label}" for field, label in entry.confidence.items() if label in ("assumed", "recalled")]
+            if name in used[group] and weak:
+                found.append(f"{group} {name}: " + ", ".join(weak))
+    return found
+
+
+def warnings_of(scenario: Scenario) -> tuple[str, ...]:
+    """List what a person should look at before believing the plan."""
+    return tuple(
+        f"acceptance of '{name}' for '{workload}' falls after draft length"
+        f" {acceptance.covered_draft_length(curve_of(scenario, workload, name))}: draft length is capped there"
+        for workload in scenario.workloads
+        for name in scenario.proposers
+        if acceptance.falls(curve_of(scenario, workload, name))
+    )

@@ -1,0 +1,40 @@
+"""Write a view as Markdown, to paste into a review."""
+
+from __future__ import annotations
+
+from planner.report.tables import Table
+from planner.report.views import View
+
+_SPECIAL = str.maketrans({character: f"\\{character}" for character in "\\`*_[]<>|#"})
+
+
+def escape(text: str) -> str:
+    """Escape what Markdown would take for markup.
+
+    >>> escape("a_b|c")
+    'a\\\\_b\\\\|c'
+    """
+    return text.translate(_SPECIAL)
+
+
+def render(view: View) -> str:
+    """Give the whole view as Markdown."""
+    parts = [f"# {escape(view.title)}", *(escape(sentence) for sentence in view.sentences)]
+    parts += [f"> **Warning:** {escape(warning)}" for warning in view.warnings]
+    for table in view.tables:
+        parts += [f"## {escape(table.title)}", _table(table)]
+        if table.note:
+            parts.append(escape(table.note))
+    if view.assumptions:
+        parts += ["## Assumptions in force", "\n".join(f"- {escape(text)}" for text in view.assumptions)]
+    if view.foot:
+        parts.append(f"*{escape(view.foot)}*")
+    return "\n\n".join(parts) + "\n"
+
+
+def _table(table: Table) -> str:
+    rule = [":---" if index < table.left else "---:" for index in range(len(table.headers))]
+    rows = [table.headers, tuple(rule)]
+    lines = ["| " + " | ".join(escape(cell) if row is not rows[1] else cell for cell in row) + " |" for row in rows]
+    lines += ["| " + " | ".join(escape(cell) for cell in row) + " |" for row in table.rows]
+    return "\n".join(lines)

@@ -1,0 +1,141 @@
+"""The answer in words."""
+
+from __future__ import annotations
+
+from planner.report.numbers import LIMIT_WORDS, figure, in_unit, percent, signed
+from planner.schema import documents as doc
+from planner.words import PHASES, LimitName, Phase
+
+
+def phase_words(phase: Phase) -> str:
+    """Write a phase as a person says it.
+
+    >>> phase_words("draft_decode")
+    'draft decode'
+    """
+    return phase.replace("_", " ")
+
+
+def placement_sentence(deployment: doc.Deployment) -> str:
+    """Say which phase runs on which device type."""
+    where: dict[str, list[str]] = {}
+    for phase in PHASES:
+        place = deployment.placements[phase]
+        if place is not None:
+            where.setdefault(place.device, []).append(phase_words(phase))
+    return "; ".join(f"{_and(phases)} on {device}" for device, phases in where.items())
+
+
+def _and(words: list[str]) -> str:
+    return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " and " + words[-1]
+
+
+def drafting_sentence(deployment: doc.Deployment) -> str:
+    """Say who proposes and how far ahead."""
+    if deployment.proposer is None:
+        return "no speculation: one token per step"
+    tokens = figure(deployment.metrics.tokens_per_step, 3)
+    return f"draft length {deployment.draft_length} by {deployment.proposer}, {tokens} tokens per step"
+
+
+def service_sentence(deployment: doc.Deployment) -> str:
+    """Say what a user sees."""
+    m = deployment.metrics
+    return f"{figure(m.interactivity_tps)} tok/s per user, first token after {in_unit(m.ttft_s, 's')} unloaded"
+
+
+def objective_sentence(plan: doc.Plan) -> str:
+    """Say what was optimized and what was proven."""
+    goal = plan.objective
+    best = {"throughput": "most throughput", "interactivity": "highest interactivity"}.get(goal.name, f"least {goal.name}")
+    value = f"{best}: {in_unit(goal.value, goal.unit)}"
+    if plan.status == "optimal":
+        return f"{value}; proven, no plan under this model is better"
+    return f"{value}; best found at the time limit, at most {in_unit(goal.best_bound, goal.unit)} (gap {percent(goal.gap)})"
+
+
+def totals_sentence(plan: doc.Plan) -> str:
+    """Say what the deployment delivers and draws."""
+    totals = plan.totals
+    watts = totals.power_w.model_dump()
+    power = ", ".join(f"{in_unit(value, 'W')} {basis}" for basis, value in watts.items() if value is not None)
+    parts = [
+        f"{figure(totals.throughput_tps)} output tok/s from {figure(totals.request_rate_rps)} requests/s",
+        f"power {power}",
+        f"{figure(totals.tps_per_kw)} tok/s per kW of forward power",
+    ]
+    if totals.usd_per_hour is not None:
+        parts.append(f"{figure(totals.usd_per_hour)} USD/h, {figure(totals.usd_per_million_tokens)} USD per million tokens")
+    return "; ".join(parts)
+
+
+def answer(plan: doc.Plan) -> list[str]:
+    """Give the answer in a few sentences."""
+    found = [objective_sentence(plan)]
+    for deployment in plan.deployments:
+        prefix = f"{deployment.workload}: " if len(plan.deployments) > 1 else ""
+        found.append(prefix + placement_sentence(deployment))
+        found.append(prefix + f"{drafting_sentence(deployment)}; {service_sentence(deployment)}")
+    found.append(totals_sentence(plan))
+    return [text[0].upper() + text[1:] + "." for text in found]
+
+
+def marginal_words(row: doc.LimitRow, unit: str) -> str:
+    """Say what moving a limit by its step buys."""
+    if row.marginal_value is None or row.marginal_delta is None:
+        return "–"
+    step = signed(row.marginal_delta, row.unit)
+    change = row.marginal_value * row.marginal_delta
+    if change == 0:
+        return f"{step}: no change"
+    return f"{step}: {signed(change, unit)}"
+
+
+def limit_name(name: LimitName, workload: str | None, device: str | None, several: bool) -> str:
+    """Name a limit, with its device, and its workload where there are several."""
+    where = [part for part in (workload if several else None, device) if part]
+    return LIMIT_WORDS[name] + (f" ({', '.join(where)})" if where else "")
+
+
+def conflict_sentence(conflict: doc.Conflict) -> str:
+    """Say what is nearest to what was asked."""
+    name = LIMIT_WORDS[conflict.limit] + (f" ({conflict.device})" if conflict.device else "")
+    asked = in_unit(conflict.asked, conflict.unit)
+    reached = in_unit(conflict.achievable, conflict.unit)
+    held = ", ".join(_held(key, bound) for key, bound in conflict.holding.items())
+    if conflict.limit == "memory":
+        return f"memory: a replica holds {reached} at most, the smallest batch needs {asked}"
+    if conflict.achievable is None:
+        return f"{name}: {asked} asked, and nothing is achievable" + (f" with {held}" if held else "")
+    extreme = {
+        "interactivity_floor": "no design exceeds",
+        "ttft_ceiling": "no design is faster than",
+        "demand": "at most",
+    }.get(conflict.limit, "at least")
+    kept = f"with {held}: " if held else ""
+    return f"{name}: {asked} asked; {kept}{extreme} {reached}"
+
+
+_HELD_UNITS: dict[str, str] = {
+    "power_budget": "W",
+    "cost_budget": "USD/h",
+    "inventory": "device",
+    "interactivity_floor": "tok/s",
+    "ttft_ceiling": "s",
+    "demand": "request/s",
+}
+
+
+def _held(key: str, bound: float) -> str:
+    name, _, where = key.partition("[")
+    words = LIMIT_WORDS[name] + (f" ({where.rstrip(']')})" if where else "")  # type: ignore[index]
+    return f"{words} {in_unit(bound, _HELD_UNITS[name])}"
+
+
+def why_none(plan: doc.Plan) -> list[str]:
+    """Explain an infeasible question."""
+    names = dict.fromkeys(LIMIT_WORDS[row.limit] for row in plan.infeasibility if row.holding)
+    if not names:
+        names = dict.fromkeys(LIMIT_WORDS[row.limit] for row in plan.infeasibility)
+    first = f"No plan meets the {_and(list(names))}" + (" together." if len(names) > 1 else ".")
+    return [first, *(conflict_sentence(row)[0].upper() + conflict_sentence(row)[1:] + "." for row in plan.infeasibility)]

@@ -1,0 +1,58 @@
+"""A document as blocks: headings, sentences, tables and lists, in the order that a person reads them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from planner.report import tables
+from planner.report.sentences import (
+    answer,
+    drafting_sentence,
+    placement_sentence,
+    service_sentence,
+    why_none,
+)
+from planner.report.tables import Table
+from planner.schema import documents as doc
+
+
+@dataclass(frozen=True)
+class View:
+    """What a person reads."""
+
+    title: str
+    sentences: list[str]
+    tables: list[Table] = field(default_factory=list)
+    assumptions: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    foot: str = ""
+
+
+def plan_view(plan: doc.Plan) -> View:
+    """Lay out a plan: the answer in words, placements, limits, baselines, assumptions."""
+    foot = _foot(plan.provenance)
+    title = f"Plan for {plan.scenario}: {plan.status.replace('_', ' ')}"
+    if plan.status == "infeasible":
+        return View(title, why_none(plan), [], plan.assumptions, plan.warnings, foot)
+    if plan.status == "no_incumbent":
+        sentence = "The time limit was reached before any plan was found; give more time with --time-limit-s."
+        return View(title, [sentence], [], plan.assumptions, plan.warnings, foot)
+    parts = [tables.placements(plan), tables.fleet(plan), tables.limits(plan), tables.baselines(plan)]
+    shown = [table for table in parts if table is not None]
+    return View(title, answer(plan), shown, plan.assumptions, plan.warnings, foot)
+
+
+def evaluation_view(evaluation: doc.Evaluation) -> View:
+    """Lay out the evaluation of a given design."""
+    sentences = [
+        f"{text[0].upper()}{text[1:]}."
+        for text in (placement_sentence(evaluation), drafting_sentence(evaluation), service_sentence(evaluation))
+    ]
+    shown = [tables.evaluation_figures(evaluation), tables.evaluation_placements(evaluation)]
+    title = f"Evaluation for {evaluation.scenario}, {evaluation.workload}"
+    return View(title, sentences, shown, evaluation.assumptions, evaluation.warnings, _foot(evaluation.provenance))
+
+
+def _foot(provenance: doc.Provenance) -> str:
+    solver = f", {provenance.solver}" if provenance.solver else ""
+    return f"phaseplan {provenance.version}{solver}"

@@ -1,0 +1,181 @@
+"""The recipe: cost the options, solve, check, explain."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from planner import __version__, whatif
+from planner.assemble import (
+    NO_TOTALS,
+    Deployed,
+    deploy,
+    deployment_document,
+    fill_budgets,
+    fleet_documents,
+    limit_values,
+    memory_rows,
+    objective_document,
+    objective_value,
+    pool_documents,
+    totals_document,
+)
+from planner.assumptions import assumptions_of, warnings_of
+from planner.check import check
+from planner.errors import CheckError, InputError
+from planner.milp.program import Solution, optimise
+from planner.milp.solver import solver_name
+from planner.options import CostTable, cost_table
+from planner.rates import require_answerable, require_figures
+from planner.schema import documents as doc
+from planner.schema.scenario import Scenario
+from planner.words import MAXIMIZED, PHASES
+
+
+def _no_tick(_: str) -> None:
+    return None
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to solve: a limit on the solver's time, what made the scenario, and who is told of the progress."""
+
+    time_limit_s: float | None = None
+    digests: dict[str, str] = field(default_factory=dict)
+    command: str | None = None
+    tick: Callable[[str], None] = _no_tick
+
+
+def solve(scenario: Scenario, settings: Settings | None = None) -> doc.Plan:
+    """Find the best plan, check it without the solver, and say what limits it.
+
+    Raises
+    ------
+    InputError
+        If the question lacks a bound or a figure, or if no option can run a phase of the target.
+    CheckError
+        If the plan contradicts the scenario: a fault of the planner.
+    """
+    settings = settings or Settings()
+    start = time.perf_counter()
+    require_answerable(scenario)
+    settings.tick("options and their costs")
+    tables = {name: cost_table(scenario, name) for name in scenario.workloads}
+    require_figures(scenario, tables)
+    require_options(scenario, tables)
+    settings.tick("best plan")
+    solution = optimise(scenario, tables, time_limit_s=settings.time_limit_s)
+    if solution.designs:
+        return _plan(scenario, tables, solution, settings, start)
+    return _no_plan(scenario, tables, solution, settings, start)
+
+
+def require_options(scenario: Scenario, tables: dict[str, CostTable]) -> None:
+    """Refuse a scenario in which nothing can run a phase of the target, whatever the limits.
+
+    Raises
+    ------
+    InputError
+        Naming the phase and the model.
+    """
+    problems = []
+    for name, table in tables.items():
+        for phase in PHASES[:2]:
+            if not np.isfinite(table.phases[phase].latency_s).any():
+                pinned = f" at '{scenario.places[phase]}'" if phase in scenario.places else ""
+                problems.append(
+                    f"{phase} of '{name}' has no option{pinned}: no device among the candidates has a profile of"
+                    f" '{scenario.target}' for it"
+                )
+    if problems:
+        raise InputError(*dict.fromkeys(problems))
+
+
+def _plan(
+    scenario: Scenario, tables: dict[str, CostTable], solution: Solution, settings: Settings, start: float
+) -> doc.Plan:
+    deployed = fill_budgets(deploy(scenario, solution.designs, tables), tables)
+    value = objective_value(deployed)
+    assert value is not None  # figures that the objective needs were required
+    bound, gap = _closed(scenario, value, solution)
+    proven = solution.status == "optimal"
+    plan = doc.Plan(
+        status=solution.status,
+        scenario=scenario.name,
+        objective=objective_document(scenario, value, bound, gap),
+        deployments=tuple(deployment_document(deployed, index) for index in range(len(deployed.servings))),
+        pools=pool_documents(deployed),
+        fleet=fleet_documents(deployed),
+        totals=totals_document(deployed),
+        limits=_limits(scenario, tables, deployed, value, proven, settings),
+        baselines=whatif.baselines(scenario, tables, settings.tick) if proven else (),
+        infeasibility=(),
+        assumptions=assumptions_of(scenario),
+        warnings=warnings_of(scenario),
+        provenance=provenance(settings, start, solver_name()),
+    )
+    problems = check(plan, scenario)
+    if problems:
+        raise CheckError("the plan does not pass its own check: " + "; ".join(problems))
+    return plan
+
+
+def _closed(scenario: Scenario, value: float, solution: Solution) -> tuple[float | None, float | None]:
+    """Give the bound and gap for the recomputed value; rounding never puts a value beyond its bound."""
+    bound = solution.best_bound
+    if bound is None:
+        return None, None
+    beyond = value > bound if scenario.objective in MAXIMIZED else value < bound
+    if beyond and abs(value - bound) <= 1e-6 * abs(value):
+        bound = value
+    return bound, abs(value - bound) / max(abs(value), 1e-12)
+
+
+def _limits(
+    scenario: Scenario,
+    tables: dict[str, CostTable],
+    deployed: Deployed,
+    reached: float,
+    proven: bool,
+    settings: Settings,
+) -> tuple[doc.LimitRow, ...]:
+    rows = []
+    for limit, value in limit_values(deployed):
+        settings.tick(f"what {limit.name} costs")
+        rows.append(whatif.limit_row(scenario, tables, limit, reached, value, resolve=proven))
+    return (*rows, *memory_rows(deployed))
+
+
+def _no_plan(
+    scenario: Scenario, tables: dict[str, CostTable], solution: Solution, settings: Settings, start: float
+) -> doc.Plan:
+    settings.tick("why no plan exists")
+    return doc.Plan(
+        status=solution.status,
+        scenario=scenario.name,
+        objective=objective_document(scenario, None, None, None),
+        deployments=(),
+        pools=(),
+        fleet=(),
+        totals=NO_TOTALS,
+        limits=(),
+        baselines=(),
+        infeasibility=whatif.conflicts(scenario, tables) if solution.status == "infeasible" else (),
+        assumptions=assumptions_of(scenario),
+        warnings=warnings_of(scenario),
+        provenance=provenance(settings, start, solver_name()),
+    )
+
+
+def provenance(settings: Settings, start: float, solver: str | None) -> doc.Provenance:
+    """Say what made a document."""
+    return doc.Provenance(
+        version=__version__,
+        solver=solver,
+        runtime_s=time.perf_counter() - start,
+        catalogs=settings.digests,
+        command=settings.command,
+    )

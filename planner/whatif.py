@@ -1,0 +1,298 @@
+"""Questions around a plan, each answered by solving again: what a limit costs, what baselines give, why none fits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from planner.assemble import deploy, fill_budgets, throughput_tps
+from planner.errors import InputError
+from planner.limits import Limit, limits_of, with_bound, without
+from planner.milp.objective import Aim
+from planner.milp.program import Question, Solution, optimise
+from planner.options import CostTable, cost_table, speculations_of
+from planner.schema import documents as doc
+from planner.schema.scenario import Scenario
+from planner.words import PHASES, LimitName, Phase
+
+Tables = dict[str, CostTable]
+Tick = Callable[[str], None]
+
+# Rates at which only the smallest deployment matters: every phase has at most one replica at work.
+_ALMOST_NO_RATE_RPS = 1e-6
+_NO_CHANGE = 1e-7
+_STEP_W = 1e3
+
+# ------------------------------------------------------------------------------------------------- limits
+
+
+def step_of(limit: Limit) -> float:
+    """Give the step by which a limit is relaxed: +1 kW, +1 USD/h, +1 device, −1 % of a floor or demand, +1 % TTFT."""
+    if limit.name == "power_budget":
+        return _STEP_W
+    if limit.name in ("cost_budget", "inventory"):
+        return 1.0
+    return (-0.01 if limit.is_floor else 0.01) * limit.bound
+
+
+def limit_row(scenario: Scenario, tables: Tables, limit: Limit, reached: float, value: float | None, resolve: bool) -> doc.LimitRow:
+    """Write one limit with what moving it buys.
+
+    A limit binds if nothing of it is left, if moving it by its step moves the optimum, or if dropping it does.
+    """
+    slack = None if value is None else limit.slack(value)
+    met_exactly = value is not None and limit.is_met_exactly(value)
+    step = step_of(limit)
+    change = _change(with_bound(scenario, limit, limit.bound + step), tables, reached) if resolve else None
+    binding: bool | None = met_exactly or bool(change)
+    if not binding:
+        binding = _dropping_helps(scenario, tables, limit, reached) if resolve else None
+    return doc.LimitRow(
+        name=limit.name,
+        workload=limit.workload,
+        device=limit.device,
+        basis=limit.basis,
+        unit=limit.unit,
+        bound=limit.bound,
+        value=value,
+        slack=slack,
+        binding=binding,
+        marginal_value=None if change is None else change / step + 0.0,
+        marginal_delta=None if change is None else step,
+    )
+
+
+def _change(scenario: Scenario, tables: Tables, reached: float) -> float | None:
+    """Re-solve and give the change of the objective; 0 where it is only rounding, null where it is not proven."""
+    solution = optimise(scenario, tables, polish=False)
+    if solution.status != "optimal" or solution.value is None:
+        return None
+    change = solution.value - reached
+    return 0.0 if abs(change) <= _NO_CHANGE * max(abs(reached), 1e-12) else change
+
+
+def _dropping_helps(scenario: Scenario, tables: Tables, limit: Limit, reached: float) -> bool:
+    try:
+        change = _change(with_bound(scenario, limit, None), tables, reached)
+    except InputError:  # nothing else bounds the throughput
+        return True
+    return bool(change)
+
+
+# ----------------------------------------------------------------------------------------------- baselines
+
+
+@dataclass(frozen=True)
+class _Pinned:
+    name: doc.BaselineName
+    scenario: Scenario
+    speculates: bool
+
+
+def baselines(scenario: Scenario, tables: Tables, tick: Tick) -> tuple[doc.Baseline, ...]:
+    """Solve the usual ways to deploy under the same limits. One that the catalog has no device for is left out."""
+    rows = []
+    for pinned in _pinned(scenario, tables):
+        tick(f"baseline {pinned.name}")
+        rows.append(_baseline(pinned))
+    return tuple(rows)
+
+
+def _pinned(scenario: Scenario, tables: Tables) -> Iterator[_Pinned]:
+    yield _Pinned("no_speculation", scenario.replace(proposers=()), speculates=False)
+    drafting = {name: table for name, table in tables.items() if len(table.speculations) > 1}
+    if len(drafting) < len(tables):
+        return
+    alone, fastest = device_for_every_phase(scenario, tables), fastest_drafter(tables)
+    if alone is not None:
+        yield _Pinned("single_device", _placed(scenario, dict.fromkeys(PHASES, alone)), speculates=True)
+    if fastest is None:
+        return
+    both: dict[Phase, str] = {"draft_prefill": fastest, "draft_decode": fastest}
+    yield _Pinned("draft_on_fastest", _placed(scenario, both), speculates=True)
+    if alone is not None:
+        split: dict[Phase, str] = {"draft_prefill": alone, "draft_decode": fastest}
+        yield _Pinned("split_draft", _placed(scenario, split), speculates=True)
+
+
+def _placed(scenario: Scenario, places: dict[Phase, str]) -> Scenario:
+    return scenario.replace(places=places)
+
+
+def device_for_every_phase(scenario: Scenario, tables: Tables) -> str | None:
+    """Give the first device type in the catalog that can run every phase of every workload."""
+
+    def able(name: str) -> bool:
+        return all(
+            any(
+                option.device == name and table.phases[phase].available[o, table.runs(phase)].any()
+                for o, option in enumerate(table.phases[phase].options)
+            )
+            for table in tables.values()
+            for phase in PHASES
+        )
+
+    return next((name for name in scenario.catalog.devices if able(name)), None)
+
+
+def fastest_drafter(tables: Tables) -> str | None:
+    """Give the device type with the least draft decode time per token that can also prefill the drafter."""
+    best: tuple[float, str] | None = None
+    for table in tables.values():
+        prefill = table.phases["draft_prefill"]
+        able = {option.device for o, option in enumerate(prefill.options) if prefill.available[o].any()}
+        decode, drafts = table.phases["draft_decode"], table.runs("draft_decode")
+        lengths = np.array([s.draft_length for s in table.speculations], dtype=float)[drafts]
+        for o, option in enumerate(decode.options):
+            usable = decode.available[o, drafts]
+            if option.device in able and usable.any():
+                least = float((decode.latency_s[o, drafts][usable] / lengths[usable]).min())
+                best = min(best or (np.inf, ""), (least, option.device))
+    return None if best is None else best[1]
+
+
+def _tables(pinned: _Pinned) -> Tables:
+    scenario = pinned.scenario
+    return {
+        name: cost_table(scenario, name, speculations_of(scenario, name)[1 if pinned.speculates else 0 :])
+        for name in scenario.workloads
+    }
+
+
+def _baseline(pinned: _Pinned) -> doc.Baseline:
+    scenario, tables = pinned.scenario, _tables(pinned)
+    solution = optimise(scenario, tables, polish=False)
+    if not solution.designs:
+        return _broken_baseline(pinned, tables)
+    deployed = fill_budgets(deploy(scenario, solution.designs, tables), tables)
+    worst = min(deployed.servings, key=lambda serving: serving.metrics.interactivity_tps)
+    forward = sum(serving.rate_rps * serving.metrics.energy_j for serving in deployed.servings)
+    return doc.Baseline(
+        name=pinned.name,
+        throughput_tps=throughput_tps(deployed),
+        interactivity_tps=worst.metrics.interactivity_tps,
+        ttft_s=max(serving.metrics.ttft_s for serving in deployed.servings),
+        tps_per_kw=1e3 * throughput_tps(deployed) / forward,
+        violates=(),
+    )
+
+
+def _broken_baseline(pinned: _Pinned, tables: Tables) -> doc.Baseline:
+    free = without(pinned.scenario, limits_of(pinned.scenario))
+    best = optimise(free, tables, Question("interactivity", _almost_no_rates(free)), polish=False)
+    conflict = smallest_conflict(pinned.scenario, tables)
+    names: dict[LimitName, None] = dict.fromkeys([limit.name for limit in conflict] or ["memory"])
+    return doc.Baseline(
+        name=pinned.name,
+        throughput_tps=None,
+        interactivity_tps=best.value,
+        ttft_s=None,
+        tps_per_kw=None,
+        violates=tuple(names),
+    )
+
+
+# ------------------------------------------------------------------------------------------- infeasibility
+
+
+def _almost_no_rates(scenario: Scenario) -> dict[str, float]:
+    return dict.fromkeys(scenario.workloads, _ALMOST_NO_RATE_RPS)
+
+
+def _rates_under(scenario: Scenario) -> dict[str, float]:
+    """Serve what demand is left in the scenario, else almost nothing."""
+    return {
+        name: workload.limits.demand_rps or _ALMOST_NO_RATE_RPS for name, workload in scenario.workloads.items()
+    }
+
+
+def _holding(scenario: Scenario, keep: Sequence[Limit]) -> Scenario:
+    return without(scenario, [limit for limit in limits_of(scenario) if limit not in keep])
+
+
+def is_feasible(scenario: Scenario, tables: Tables) -> bool:
+    """Whether some plan meets every limit of the scenario."""
+    return optimise(scenario, tables, Question("any", _rates_under(scenario)), polish=False).status != "infeasible"
+
+
+def smallest_conflict(scenario: Scenario, tables: Tables) -> tuple[Limit, ...]:
+    """Find a smallest set of limits that no plan meets together; empty if even no limit at all is too much."""
+    limits = limits_of(scenario)
+    for size in range(len(limits) + 1):
+        for some in combinations(limits, size):
+            if not is_feasible(_holding(scenario, some), tables):
+                return some
+    return ()
+
+
+def conflicts(scenario: Scenario, tables: Tables) -> tuple[doc.Conflict, ...]:
+    """Explain why no plan exists: the smallest set of limits in conflict, and for each its nearest achievable value.
+
+    A service limit that takes part with others gets a second row that holds nothing: what no design exceeds.
+    """
+    clash = smallest_conflict(scenario, tables)
+    if not clash:
+        return tuple(_memory_conflicts(scenario, tables))
+    rows = [_conflict(scenario, tables, limit, [other for other in clash if other != limit]) for limit in clash]
+    service = [limit for limit in clash if limit.name in ("interactivity_floor", "ttft_ceiling")]
+    if len(clash) > 1:
+        rows += [_conflict(scenario, tables, limit, []) for limit in service]
+    return tuple(rows)
+
+
+def _conflict(scenario: Scenario, tables: Tables, limit: Limit, others: Sequence[Limit]) -> doc.Conflict:
+    held = _holding(scenario, others)
+    return doc.Conflict(
+        limit=limit.name,
+        workload=limit.workload,
+        device=limit.device,
+        unit=limit.unit,
+        asked=limit.bound,
+        achievable=_nearest_achievable(held, tables, limit),
+        holding={other.label(others): other.bound for other in others},
+    )
+
+
+def _nearest_achievable(held: Scenario, tables: Tables, limit: Limit) -> float | None:
+    aims: dict[LimitName, Aim] = {
+        "power_budget": "power",
+        "cost_budget": "cost",
+        "inventory": "devices",
+        "interactivity_floor": "interactivity",
+        "ttft_ceiling": "ttft",
+    }
+    if limit.name != "demand":
+        question = Question(aims[limit.name], _rates_under(held), limit.device)
+        return _optimum(held, tables, question).value
+    solution = _optimum(held, tables, Question("throughput", None))
+    tokens = sum(w.mix * w.osl_tokens for w in held.workloads.values()) / sum(w.mix for w in held.workloads.values())
+    return None if solution.value is None else solution.value / tokens
+
+
+def _optimum(scenario: Scenario, tables: Tables, question: Question) -> Solution:
+    return optimise(scenario, tables, question, polish=False)
+
+
+def _memory_conflicts(scenario: Scenario, tables: Tables) -> Iterator[doc.Conflict]:
+    """Without any limit nothing runs: for some phase no batch fits into memory. Say how many sequences fit at most."""
+    for name, table in tables.items():
+        for phase in PHASES:
+            costs, runs = table.phases[phase], table.runs(phase)
+            known = np.isfinite(costs.latency_s)[:, runs]
+            if not runs.any() or not known.any() or costs.available[:, runs].any():
+                continue
+            held = float(np.where(known, costs.sequences[:, runs], 0.0).max())
+            device = costs.options[int(np.argmax(costs.sequences[:, runs].max(axis=1)))].device
+            yield doc.Conflict(
+                limit="memory",
+                workload=name,
+                device=device,
+                unit="sequence",
+                asked=float(costs.batch_sizes.min()),
+                achievable=held,
+                holding={},
+            )
+
