@@ -231,16 +231,26 @@ def smallest_conflict(scenario: Scenario, tables: Tables) -> tuple[Limit, ...]:
 def conflicts(scenario: Scenario, tables: Tables) -> tuple[doc.Conflict, ...]:
     """Explain why no plan exists: the smallest set of limits in conflict, and for each its nearest achievable value.
 
-    A service limit that takes part with others gets a second row that holds nothing: what no design exceeds.
+    The nearest value holds every other limit where that is possible, so that moving this one limit there gives a plan;
+    else it holds the others of the conflict. A service limit that takes part with others gets a second row that holds
+    nothing: what no design exceeds.
     """
     clash = smallest_conflict(scenario, tables)
     if not clash:
         return tuple(_memory_conflicts(scenario, tables))
-    rows = [_conflict(scenario, tables, limit, [other for other in clash if other != limit]) for limit in clash]
+    rows = [_nearest(scenario, tables, limit, clash) for limit in clash]
     service = [limit for limit in clash if limit.name in ("interactivity_floor", "ttft_ceiling")]
     if len(clash) > 1:
         rows += [_conflict(scenario, tables, limit, []) for limit in service]
     return tuple(rows)
+
+
+def _nearest(scenario: Scenario, tables: Tables, limit: Limit, clash: Sequence[Limit]) -> doc.Conflict:
+    others = [other for other in limits_of(scenario) if other != limit]
+    row = _conflict(scenario, tables, limit, others)
+    if row.achievable is not None:
+        return row
+    return _conflict(scenario, tables, limit, [other for other in clash if other != limit])
 
 
 def _conflict(scenario: Scenario, tables: Tables, limit: Limit, others: Sequence[Limit]) -> doc.Conflict:

@@ -100,6 +100,8 @@ def _text(tree: Tree, key: str, shown: str) -> str:
 
 def _extended(base: Tree, child: Tree, shown: str, digests: dict[str, str], beside: Path) -> Tree:
     """Lay a child's keys over its base: a key replaces the base's key, ``overrides`` reach deeper."""
+    if "name" not in child.data:
+        raise InputError(f"{shown}:1: name: the key is missing")
     for key, value in child.data.items():
         if key in ("extends", "overrides"):
             continue

@@ -134,8 +134,6 @@ def _held(key: str, bound: float) -> str:
 
 def why_none(plan: doc.Plan) -> list[str]:
     """Explain an infeasible question."""
-    names = dict.fromkeys(LIMIT_WORDS[row.limit] for row in plan.infeasibility if row.holding)
-    if not names:
-        names = dict.fromkeys(LIMIT_WORDS[row.limit] for row in plan.infeasibility)
+    names = dict.fromkeys(LIMIT_WORDS[row.limit] for row in plan.infeasibility)
     first = f"No plan meets the {_and(list(names))}" + (" together." if len(names) > 1 else ".")
     return [first, *(conflict_sentence(row)[0].upper() + conflict_sentence(row)[1:] + "." for row in plan.infeasibility)]

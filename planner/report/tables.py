@@ -44,14 +44,13 @@ def placements(plan: doc.Plan) -> Table:
                     place.device,
                     str(place.tensor_parallel),
                     str(place.batch_size),
-                    figure(pool.replicas),
-                    figure(pool.devices),
+                    *((figure(pool.replicas),) if slots else (figure(pool.replicas), figure(pool.devices))),
                     percent(place.utilization),
                     percent(deployment.metrics.energy_share[phase]),
                 )
             )
-    unit = "slots" if slots else "devices"
-    headers = ("phase", "device", "tp", "batch", "replicas", unit, "busy", "energy")
+    counted = ("slots",) if slots else ("replicas", "devices")
+    headers = ("phase", "device", "tp", "batch", *counted, "busy", "energy")
     note = "Slots are requests in service at once, by phase; they do not add up to devices." if slots else ""
     return Table("Placements", headers, tuple(rows), left=2, note=note)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, create_model, model_validator
 from pydantic_core import PydanticCustomError
 
 from planner.errors import nearest
@@ -167,3 +167,18 @@ class Scenario(Document):
                     f"workloads.{workload_name}.task: proposer '{name}' has no acceptance for task '{workload.task}'"
                     f" ({nearest(workload.task, curves[self.target])})"
                 )
+
+
+def _file_fields() -> dict[str, Any]:
+    """Fields of a scenario file: a catalog by name, and none required where it extends another scenario."""
+    fields: dict[str, Any] = {
+        name: (field.annotation, field) for name, field in Scenario.model_fields.items() if name != "catalog"
+    }
+    fields["catalog"] = (str | list[str] | None, Field(None, description="A bundled catalog's name, a path, or a list."))
+    fields["extends"] = (str | None, Field(None, description="A scenario whose keys this one replaces."))
+    fields["overrides"] = (dict[str, Any], Field({}, description="Dotted keys set after extending."))
+    return fields
+
+
+ScenarioFile = create_model("ScenarioFile", __base__=Document, **_file_fields())
+ScenarioFile.__doc__ = "A scenario as it stands in a file."

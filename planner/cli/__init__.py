@@ -1,0 +1,56 @@
+"""The command ``plan``: it only parses and prints."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from types import FrameType
+from typing import NoReturn
+
+EXIT_BAD_INPUT = 2
+EXIT_INFEASIBLE = 3
+EXIT_NO_INCUMBENT = 4
+EXIT_INTERRUPTED = 130
+
+
+def main() -> NoReturn:
+    """Run the command and end the process with its exit code."""
+    signal.signal(signal.SIGTERM, _terminated)
+    sys.exit(run(sys.argv[1:]))
+
+
+def _terminated(number: int, _frame: FrameType | None) -> NoReturn:
+    sys.exit(128 + number)
+
+
+def run(arguments: list[str]) -> int:
+    """Run the command with arguments and give its exit code; every error that a person can mend is one message."""
+    import click
+
+    from planner.cli.app import plan
+    from planner.errors import InputError
+
+    try:
+        code = plan.main(arguments, prog_name="plan", standalone_mode=False)
+        sys.stdout.flush()
+    except InputError as error:
+        for problem in error.problems:
+            click.echo(f"error: {problem}", err=True)
+        return EXIT_BAD_INPUT
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("interrupted", err=True)
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        return _reader_gone()
+    return code if isinstance(code, int) else 0
+
+
+def _reader_gone() -> int:
+    """End quietly when whoever reads the output has had enough, as in ``plan ... | head``."""
+    import os
+
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 128 + signal.SIGPIPE

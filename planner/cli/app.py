@@ -1,0 +1,82 @@
+"""The group ``plan``: bare, it is the solver; its subcommands are loaded when they are used."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from planner import __version__
+from planner.cli.options import question_options, scenario_options
+
+_SUBCOMMANDS = {
+    "evaluate": ("planner.cli.evaluate", "Metrics of one given design, with no limit applied."),
+    "catalog": ("planner.cli.catalog", "List and show what exists: devices, models, proposers."),
+    "scenario": ("planner.cli.scenario", "List and show what is asked."),
+    "schema": ("planner.cli.schema", "Print the JSON Schema of a document."),
+    "completion": ("planner.cli.completion", "Print the shell's completion script."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group that imports a subcommand only when it runs or shows its own help."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """List the subcommands in the order of use."""
+        return list(_SUBCOMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a subcommand."""
+        if cmd_name not in _SUBCOMMANDS:
+            return None
+        command: click.Command = import_module(_SUBCOMMANDS[cmd_name][0]).command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find a subcommand, or name the nearest ones."""
+        from planner.errors import nearest
+
+        if args and args[0] not in _SUBCOMMANDS:
+            raise click.UsageError(f"No such command '{args[0]}' ({nearest(args[0], _SUBCOMMANDS)}).", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the subcommands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in _SUBCOMMANDS.items()])
+
+
+@click.group(
+    cls=LazyGroup,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Exit codes: 0 a plan; 2 bad input; 3 infeasible; 4 stopped without a plan; 130 interrupted.",
+)
+@scenario_options
+@question_options
+@click.version_option(__version__, prog_name="phaseplan")
+@click.pass_context
+def plan(ctx: click.Context, **values: Any) -> int | None:  # noqa: ANN401
+    """Plan which hardware runs which phase of speculative decoding.
+
+    Which phase on which device type, how many of each, how far ahead to draft and at what batch sizes, so that every
+    user gets the service target inside the power budget:
+
+        plan --budget-kw 50 --min-tps 100
+    """
+    if ctx.invoked_subcommand is None:
+        from planner.cli.bare import answer
+
+        return answer(**values)
+    early = [
+        parameter.opts[0]
+        for parameter in ctx.command.params
+        if parameter.name and ctx.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE
+    ]
+    if early:
+        raise click.UsageError(f"{', '.join(early)} stands before '{ctx.invoked_subcommand}'; put options after it.", ctx)
+    return None

@@ -1,0 +1,72 @@
+"""Bare ``plan``: the best plan for a scenario."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from planner.cli import EXIT_INFEASIBLE, EXIT_NO_INCUMBENT
+from planner.cli.common import command_line, deliver, load, place_overrides, progress, tell_warnings
+from planner.read.load import Override
+from planner.read.yaml_tree import Mark
+from planner.report.views import plan_view
+from planner.schema.scenario import Scenario
+from planner.solve import Settings, solve
+
+_FIELDS = {
+    "budget_kw": "limits.power_budget_kw",
+    "budget_usd_per_hour": "limits.cost_budget_usd_per_hour",
+    "objective": "objective",
+    "counts": "counts",
+    "power_basis": "power_basis",
+    "max_draft_length": "max_draft_length",
+}
+_EXITS = {"infeasible": EXIT_INFEASIBLE, "no_incumbent": EXIT_NO_INCUMBENT}
+
+
+def answer(
+    scenario: str,
+    sets: tuple[str, ...],
+    as_json: bool,
+    output: str | None,
+    places: tuple[str, ...],
+    time_limit_s: float | None,
+    **flags: Any,  # noqa: ANN401
+) -> int:
+    """Solve, print, and give the exit code."""
+    overrides = [*place_overrides(places), *_overrides(flags)]
+    with progress() as tick:
+        loaded = load(scenario, sets, overrides)
+        asked = with_service_flags(loaded.scenario, **_service(flags))
+        plan = solve(asked, Settings(time_limit_s, loaded.digests, command_line(), tick))
+    tell_warnings(plan.warnings)
+    deliver(plan, plan_view(plan), "plan", as_json, output)
+    return _EXITS.get(plan.status, 0)
+
+
+def _overrides(flags: dict[str, Any]) -> list[Override]:
+    return [
+        (key, flags[name], Mark(f"--{name.replace('_', '-')} {flags[name]}"))
+        for name, key in _FIELDS.items()
+        if flags[name] is not None
+    ]
+
+
+def _service(flags: dict[str, Any]) -> dict[str, float | None]:
+    return {name: flags[name] for name in ("min_tps", "max_ttft_ms", "demand_rps")}
+
+
+def with_service_flags(
+    scenario: Scenario, min_tps: float | None, max_ttft_ms: float | None, demand_rps: float | None
+) -> Scenario:
+    """Set the limits of every workload; the demand is a total, split by mix."""
+    total = sum(workload.mix for workload in scenario.workloads.values())
+    workloads = {}
+    for name, workload in scenario.workloads.items():
+        changes = {
+            "interactivity_floor_tps": min_tps,
+            "ttft_ceiling_ms": max_ttft_ms,
+            "demand_rps": None if demand_rps is None else demand_rps * workload.mix / total,
+        }
+        given = {key: value for key, value in changes.items() if value is not None}
+        workloads[name] = workload.replace(limits=workload.limits.replace(**given))
+    return scenario.replace(workloads=workloads)

@@ -1,0 +1,80 @@
+"""Options that commands share, and how flags become overrides of scenario fields."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from planner.cli.types import QUANTITY, LibraryName
+from planner.words import COUNTS, OBJECTIVES, PHASES, POWER_BASES
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+DEFAULT_SCENARIO = "reference"
+
+
+def _stack(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    def decorate(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+def output_options(command: Command) -> Command:
+    """Add --json and --output."""
+    return _stack(
+        click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else."),
+        click.option("--output", metavar="DIR", help="Write the answer as files into a folder too."),
+    )(command)
+
+
+def scenario_options(command: Command) -> Command:
+    """Add --scenario, --set, --json and --output."""
+    return _stack(
+        click.option(
+            "--scenario",
+            type=LibraryName("scenario"),
+            metavar="NAME_OR_PATH",
+            default=DEFAULT_SCENARIO,
+            show_default=True,
+            help="A bundled scenario by name, or a YAML file.",
+        ),
+        click.option(
+            "--set",
+            "sets",
+            multiple=True,
+            metavar="KEY=VALUE",
+            help="Set any scenario or catalog field by its dotted key, e.g. catalog.devices.gpu.idle_power_w=80.",
+        ),
+        output_options,
+    )(command)
+
+
+place_option = click.option(
+    "--place",
+    "places",
+    multiple=True,
+    metavar="PHASE=DEVICE[:tpN][:bN]",
+    help=f"Pin a phase ({', '.join(PHASES)}) to a device type, degree and batch size.",
+)
+
+
+def question_options(command: Command) -> Command:
+    """Add what bare ``plan`` asks."""
+    return _stack(
+        click.option("--budget-kw", type=QUANTITY, metavar="KW", help="Power budget on the scenario's power basis."),
+        click.option("--budget-usd-per-hour", type=QUANTITY, metavar="USD", help="Cost budget."),
+        click.option("--min-tps", type=QUANTITY, metavar="TPS", help="Least output tokens/s that every user sees."),
+        click.option("--max-ttft-ms", type=QUANTITY, metavar="MS", help="Longest time to first token, unloaded."),
+        click.option("--demand-rps", type=QUANTITY, metavar="RPS", help="Requests/s in total, split by mix."),
+        click.option("--objective", type=click.Choice(OBJECTIVES), help="What is best."),
+        click.option("--counts", type=click.Choice(COUNTS), help="Whole devices, or shares of them."),
+        click.option("--power-basis", type=click.Choice(POWER_BASES), help="Which power the budget means."),
+        click.option("--max-draft-length", type=click.IntRange(0, 4096), metavar="N", help="Longest draft looked at."),
+        place_option,
+        click.option("--time-limit-s", type=QUANTITY, metavar="S", help="Stop the solver after this many seconds."),
+    )(command)
