@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -62,7 +60,7 @@ def positions(draft_length: ArrayLike, probabilities: ArrayLike) -> Floats:
     [1.0, 1.8, 2.2]
     """
     committed = np.concatenate([[1.0], 1.0 + np.cumsum(np.cumprod(np.asarray(probabilities, dtype=float)))])
-    return committed[np.asarray(draft_length, dtype=int)]
+    return np.asarray(committed[np.asarray(draft_length, dtype=int)])
 
 
 def table(draft_length: ArrayLike, tokens_per_step: dict[int, float]) -> Floats:
@@ -79,9 +77,9 @@ def table(draft_length: ArrayLike, tokens_per_step: dict[int, float]) -> Floats:
     D = np.asarray(draft_length, dtype=float)
     points = {0: 1.0} | tokens_per_step
     lengths = sorted(points)
-    if np.any(D > lengths[-1]):
+    if np.any(lengths[-1] < D):
         raise IndexError(f"draft length {D.max():g} lies beyond the last measured point {lengths[-1]}")
-    return np.interp(D, lengths, [points[length] for length in lengths])
+    return np.asarray(np.interp(D, lengths, [points[length] for length in lengths]))
 
 
 def covered_draft_length(curve: AcceptanceCurve) -> int | None:
@@ -132,7 +130,7 @@ def tokens_per_step(curve: AcceptanceCurve, draft_length: ArrayLike) -> Floats:
 
 
 def expected_speedup(alpha: float, gamma: int, c: float) -> float:
-    """Expected wall-time improvement (1 − alpha^(gamma+1)) / ((1 − alpha)·(gamma·c + 1)).
+    """Compute the expected wall-time improvement (1 − alpha^(gamma+1)) / ((1 − alpha)·(gamma·c + 1)).
 
     ``c`` is the ratio of one draft run to one target run. Source: arXiv 2211.17192, theorem 3.8.
 

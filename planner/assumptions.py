@@ -35,7 +35,9 @@ def _devices(scenario: Scenario) -> dict[str, Device]:
 
 
 def _switches(scenario: Scenario) -> list[str]:
-    found = ["counts are fractional: devices are shared out without rounding"] if scenario.counts == "fractional" else []
+    found = (
+        ["counts are fractional: devices are shared out without rounding"] if scenario.counts == "fractional" else []
+    )
     if scenario.transfers is None:
         found.append("transfers between device types are free: no link is set")
     if scenario.max_utilization == 1.0:

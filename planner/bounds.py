@@ -50,9 +50,7 @@ def _budget_rates(
     budget: float, per_rate: dict[Phase, Floats], mask: dict[Phase, NDArray[np.bool_]]
 ) -> dict[Phase, Floats]:
     """Rate at which an option, with the cheapest of every other phase, uses up a budget: (O, S) by phase."""
-    least = {
-        phase: np.where(mask[phase], per_rate[phase], np.inf).min(axis=0, initial=np.inf) for phase in PHASES
-    }
+    least = {phase: np.where(mask[phase], per_rate[phase], np.inf).min(axis=0, initial=np.inf) for phase in PHASES}
     least = {phase: np.where(np.isinf(value), 0.0, value) for phase, value in least.items()}
     total = sum(least.values(), np.zeros_like(least["target_prefill"]))
     rates = {}
@@ -69,8 +67,11 @@ def _inventory_rates(scenario: Scenario, table: CostTable, phase: Phase) -> Floa
     inventory = scenario.limits.inventory
     replicas = np.array(
         [
-            [inventory[option.device] // option.tensor_parallel if scenario.counts == "integer"
-             else inventory[option.device] / option.tensor_parallel]
+            [
+                inventory[option.device] // option.tensor_parallel
+                if scenario.counts == "integer"
+                else inventory[option.device] / option.tensor_parallel
+            ]
             if option.device in inventory
             else [np.inf]
             for option in table.phases[phase].options
@@ -137,9 +138,7 @@ def _drop_slow(
 ) -> None:
     """Drop options of a sum of phases that exceeds ``longest_s`` even with the fastest of the others, in place."""
     latency = {phase: np.where(mask[phase], table.phases[phase].latency_s, np.inf) for phase in phases}
-    least = {
-        phase: np.where(table.runs(phase), latency[phase].min(axis=0, initial=np.inf), 0.0) for phase in phases
-    }
+    least = {phase: np.where(table.runs(phase), latency[phase].min(axis=0, initial=np.inf), 0.0) for phase in phases}
     for phase in phases:
         others = sum((least[other] for other in phases if other != phase), np.zeros_like(longest_s))
         slow = others + latency[phase] > longest_s * (1 + _ROUNDING)

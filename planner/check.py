@@ -122,7 +122,9 @@ def _differences(key: str, written: Any, computed: Any) -> list[str]:  # noqa: A
             for name in {**written, **computed}
             for problem in _differences(f"{key}.{name}", written.get(name), computed.get(name))
         ]
-    same = _close(written, computed) if isinstance(written, float) and isinstance(computed, float) else written == computed
+    same = (
+        _close(written, computed) if isinstance(written, float) and isinstance(computed, float) else written == computed
+    )
     return [] if same else [f"{key}: {written}, computed {computed}"]
 
 

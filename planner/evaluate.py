@@ -152,9 +152,7 @@ def _combine(
     if table.first_from_prefill[s]:
         ttft_s = ttft_after_prefill_s(latency["target_prefill"], moved.target_kv.exposed_s)
     else:
-        draft_s = (
-            latency["draft_prefill"] + moved.draft_kv.exposed_s + latency["draft_decode"] + moved.step.exposed_s
-        )
+        draft_s = latency["draft_prefill"] + moved.draft_kv.exposed_s + latency["draft_decode"] + moved.step.exposed_s
         ttft_s = ttft_after_verify_s(
             latency["target_prefill"],
             draft_s,

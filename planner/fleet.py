@@ -98,9 +98,7 @@ def _pool_use(scenario: Scenario, index: int, serving: Serving, phase: Phase, us
     capacity = capacity_replicas(serving.rate_rps, use.busy_s, scenario.max_utilization)
     held = 0.0
     if phase in STEP_PHASES:
-        held = memory_replicas(
-            serving.rate_rps, serving.metrics.residency_s, use.sequences, scenario.max_utilization
-        )
+        held = memory_replicas(serving.rate_rps, serving.metrics.residency_s, use.sequences, scenario.max_utilization)
     return PoolUse(
         serving=index,
         workload=serving.design.workload,
@@ -127,7 +125,9 @@ def basis_is_known(device: Device, basis: PowerBasis) -> bool:
     return basis == "forward" or device.provisioned_power_w is not None
 
 
-def power_w(scenario: Scenario, servings: Sequence[Serving], pools: Sequence[PoolUse], basis: PowerBasis) -> float | None:
+def power_w(
+    scenario: Scenario, servings: Sequence[Serving], pools: Sequence[PoolUse], basis: PowerBasis
+) -> float | None:
     """Power of a deployment on one basis in W, PUE included; null where a device lacks the figure.
 
     forward: λ × modelled energy per request. average: host factor × Σ [devices × hot idle power + λ·(energy − idle

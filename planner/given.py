@@ -78,7 +78,8 @@ def _speculation(scenario: Scenario, workload: str, given: Given) -> Speculation
     covered = covered_draft_length(scenario, workload, proposer)
     if given.draft_length > covered:
         raise InputError(
-            f"--draft-length {given.draft_length}: the acceptance of '{proposer}' for '{workload}' covers {covered} at most"
+            f"--draft-length {given.draft_length}: the acceptance of '{proposer}' for '{workload}'"
+            f" covers {covered} at most"
         )
     return Speculation(proposer, given.draft_length)
 

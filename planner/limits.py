@@ -82,15 +82,15 @@ def with_bound(scenario: Scenario, limit: Limit, bound: float | None) -> Scenari
         field, scale = _WORKLOAD_FIELDS[limit.name]
         workload = scenario.workloads[limit.workload]
         limits = workload.limits.replace(**{field: None if bound is None else bound / scale})
-        return scenario.replace(
-            workloads={**scenario.workloads, limit.workload: workload.replace(limits=limits)}
-        )
+        return scenario.replace(workloads={**scenario.workloads, limit.workload: workload.replace(limits=limits)})
     if limit.name == "inventory":
         inventory = {name: count for name, count in scenario.limits.inventory.items() if name != limit.device}
         if bound is not None and limit.device is not None:
             inventory[limit.device] = round(bound)
         return scenario.replace(limits=scenario.limits.replace(inventory=inventory))
-    field, scale = {"power_budget": ("power_budget_kw", 1e3), "cost_budget": ("cost_budget_usd_per_hour", 1.0)}[limit.name]
+    field, scale = {"power_budget": ("power_budget_kw", 1e3), "cost_budget": ("cost_budget_usd_per_hour", 1.0)}[
+        limit.name
+    ]
     return scenario.replace(limits=scenario.limits.replace(**{field: None if bound is None else bound / scale}))
 
 
@@ -102,7 +102,7 @@ def without(scenario: Scenario, limits: Sequence[Limit]) -> Scenario:
 
 
 def value_of(limit: Limit, scenario: Scenario, servings: Sequence[Serving], pools: Sequence[PoolUse]) -> float | None:
-    """Compute what a deployment has for a limit: the worst design's service, the sum of rates, power, cost or devices."""
+    """Compute what a deployment has for a limit: the worst design's service, or the sum over the fleet."""
     mine = [serving for serving in servings if serving.design.workload == limit.workload]
     if limit.name == "power_budget":
         return power_w(scenario, servings, pools, scenario.power_basis)

@@ -220,9 +220,7 @@ def _phase_costs(scenario: Scenario, workload: str, phase: Phase, speculations: 
     return PhaseCosts(options, *stacked)
 
 
-def cost_table(
-    scenario: Scenario, workload: str, speculations: Sequence[Speculation] | None = None
-) -> CostTable:
+def cost_table(scenario: Scenario, workload: str, speculations: Sequence[Speculation] | None = None) -> CostTable:
     """Cost every option of every phase of a workload. This is the only source of a design's numbers.
 
     Parameters

@@ -26,7 +26,8 @@ def latency_ms(curve: LatencyForm, tokens: ArrayLike) -> Floats:
     n = np.asarray(tokens, dtype=float)
     if curve.table is not None:
         points = sorted(curve.table)
-        return np.interp(n, points, [curve.table[point] for point in points], left=np.nan, right=np.nan)
+        values = [curve.table[point] for point in points]
+        return np.asarray(np.interp(n, points, values, left=np.nan, right=np.nan))
     if curve.constant is not None:
         return np.full_like(n, curve.constant)
     return np.maximum(curve.floor or 0.0, (curve.base or 0.0) + (curve.per_token or 0.0) * n)

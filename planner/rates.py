@@ -53,7 +53,9 @@ def require_answerable(scenario: Scenario) -> None:
     if scenario.objective in ("power", "cost"):
         lacking = [name for name, workload in scenario.workloads.items() if workload.limits.demand_rps is None]
         if lacking:
-            raise InputError(f"least {scenario.objective} needs a demand: give --demand-rps (none for {', '.join(lacking)})")
+            raise InputError(
+                f"least {scenario.objective} needs a demand: give --demand-rps (none for {', '.join(lacking)})"
+            )
 
 
 def require_figures(scenario: Scenario, tables: dict[str, CostTable]) -> None:
@@ -79,7 +81,9 @@ def require_figures(scenario: Scenario, tables: dict[str, CostTable]) -> None:
     if scenario.limits.cost_budget_usd_per_hour is not None or scenario.objective == "cost":
         what = "--budget-usd-per-hour" if scenario.limits.cost_budget_usd_per_hour is not None else "--objective cost"
         problems += [
-            f"catalog.devices.{name}.price: missing, and {what} needs it" for name in names if devices[name].price is None
+            f"catalog.devices.{name}.price: missing, and {what} needs it"
+            for name in names
+            if devices[name].price is None
         ]
     if problems:
         raise InputError(*problems)

@@ -38,7 +38,9 @@ def step_of(limit: Limit) -> float:
     return (-0.01 if limit.is_floor else 0.01) * limit.bound
 
 
-def limit_row(scenario: Scenario, tables: Tables, limit: Limit, reached: float, value: float | None, resolve: bool) -> doc.LimitRow:
+def limit_row(
+    scenario: Scenario, tables: Tables, limit: Limit, reached: float, value: float | None, resolve: bool
+) -> doc.LimitRow:
     """Write one limit with what moving it buys.
 
     A limit binds if nothing of it is left, if moving it by its step moves the optimum, or if dropping it does.
@@ -204,9 +206,7 @@ def _almost_no_rates(scenario: Scenario) -> dict[str, float]:
 
 def _rates_under(scenario: Scenario) -> dict[str, float]:
     """Serve what demand is left in the scenario, else almost nothing."""
-    return {
-        name: workload.limits.demand_rps or _ALMOST_NO_RATE_RPS for name, workload in scenario.workloads.items()
-    }
+    return {name: workload.limits.demand_rps or _ALMOST_NO_RATE_RPS for name, workload in scenario.workloads.items()}
 
 
 def _holding(scenario: Scenario, keep: Sequence[Limit]) -> Scenario:
@@ -305,4 +305,3 @@ def _memory_conflicts(scenario: Scenario, tables: Tables) -> Iterator[doc.Confli
                 achievable=held,
                 holding={},
             )
-

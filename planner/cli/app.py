@@ -60,7 +60,7 @@ class LazyGroup(click.Group):
 @question_options
 @click.version_option(__version__, prog_name="phaseplan")
 @click.pass_context
-def plan(ctx: click.Context, **values: Any) -> int | None:  # noqa: ANN401
+def plan(ctx: click.Context, /, **values: Any) -> int | None:  # noqa: ANN401
     """Plan which hardware runs which phase of speculative decoding.
 
     Which phase on which device type, how many of each, how far ahead to draft and at what batch sizes, so that every
@@ -78,5 +78,7 @@ def plan(ctx: click.Context, **values: Any) -> int | None:  # noqa: ANN401
         if parameter.name and ctx.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE
     ]
     if early:
-        raise click.UsageError(f"{', '.join(early)} stands before '{ctx.invoked_subcommand}'; put options after it.", ctx)
+        raise click.UsageError(
+            f"{', '.join(early)} stands before '{ctx.invoked_subcommand}'; put options after it.", ctx
+        )
     return None

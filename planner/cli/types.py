@@ -13,8 +13,8 @@ from planner.read import library
 _LARGEST = 1e18
 
 
-class Quantity(click.ParamType):
-    """A finite number above 0. (click's FloatRange lets nan and inf through.)"""
+class Quantity(click.ParamType[float]):
+    """A finite number above 0; click's own FloatRange lets nan and inf through."""
 
     name = "number"
 
@@ -29,16 +29,14 @@ class Quantity(click.ParamType):
         return number
 
 
-class LibraryName(click.ParamType):
+class LibraryName(click.ParamType[str]):
     """A bundled catalog or scenario by name, or a path."""
 
     def __init__(self, kind: library.Kind) -> None:
         self.kind = kind
         self.name = "name_or_path"
 
-    def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """Offer the bundled names, and files where a path is begun."""
         if library.is_path(incomplete):
             return [CompletionItem(incomplete, type="file")]

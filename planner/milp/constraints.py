@@ -50,7 +50,7 @@ def flow_is_carried(program: Program, slot: Slot) -> None:
 
 
 def flow_follows_option(program: Program, slot: Slot) -> None:
-    """f ≤ M·x, M the largest rate of that option."""
+    """F ≤ M·x, M the largest rate of that option."""
     for choice in slot.all_choices():
         row = Linear([(choice.f, 1.0), (choice.x, -choice.largest)])
         program.row(f"flow_follows_option_{choice.x.name}", row, "<=", 0.0)
@@ -185,7 +185,7 @@ def ttft_arms_s(program: Program, slot: Slot, transfers: Transfers, name: str = 
 
 
 def _prefill_before_draft(program: Program, slot: Slot, drafting: list[int], name: str) -> Linear:
-    """h ≥ Σ t_target_prefill·x − M·(1 − Σ_{s needs hidden states} δ[s]), h ≥ 0: the prefill that a draft waits for."""
+    """H ≥ Σ t_target_prefill·x − M·(1 − Σ_{s needs hidden states} δ[s]), h ≥ 0: the prefill that a draft waits for."""
     hidden = [s for s in drafting if slot.table.hidden_states[s]]
     if not hidden:
         return Linear()
@@ -218,7 +218,7 @@ def pool_capacity(program: Program, scenario: Scenario, slot: Slot) -> None:
 
 
 def pool_is_bought(program: Program, scenario: Scenario, slot: Slot) -> None:
-    """replicas ≥ Σ x for every pool: where counts are whole, a pool that serves anything has a replica.
+    """Replicas ≥ Σ x for every pool: where counts are whole, a pool that serves anything has a replica.
 
     Without it a budget too small for one replica of each phase would give a plan that serves nothing.
     """
@@ -234,13 +234,19 @@ def _held_s(slot: Slot, phase: Phase) -> dict[tuple[int, int], float]:
     return {(c.o, c.s): float(steps[c.s] * latency[c.o, c.s]) for c in slot.choices[phase]}
 
 
+_STEP_PAIRS: tuple[tuple[Phase, Phase], ...] = (
+    ("target_verify", "draft_decode"),
+    ("draft_decode", "target_verify"),
+)
+
+
 def pool_memory(program: Program, scenario: Scenario, slot: Slot, transfers: Transfers) -> None:
     """max_utilization·R·replicas ≥ λ·N·step time (Little's law) for the pools of both step phases.
 
     While one batch drafts elsewhere another is verified, and both hold KV. The time at the other phase is not a product
     of variables: it is one total, handed to the pools of this phase in proportion bounds to their flow.
     """
-    for phase, other in (("target_verify", "draft_decode"), ("draft_decode", "target_verify")):
+    for phase, other in _STEP_PAIRS:
         pools = [pool for pool in slot.pools if pool.phase == phase]
         if any(math.isfinite(pool.sequences) for pool in pools):
             _pool_memory(program, scenario, slot, transfers, pools, phase, other)
@@ -281,7 +287,9 @@ def _pool_memory(
 def device_inventory(program: Program, scenario: Scenario, slots: Sequence[Slot]) -> None:
     """Σ tensor_parallel·replicas ≤ devices available, per device type."""
     for number, (device, available) in enumerate(scenario.limits.inventory.items()):
-        row = Linear((pool.n, float(pool.tensor_parallel)) for slot in slots for pool in slot.pools if pool.device == device)
+        row = Linear(
+            (pool.n, float(pool.tensor_parallel)) for slot in slots for pool in slot.pools if pool.device == device
+        )
         if row.terms:
             program.row(f"device_inventory_{number}", row, "<=", float(available))
 

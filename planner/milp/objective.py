@@ -1,4 +1,4 @@
-"""The five objectives, and the two that only an explanation asks for, as expressions to minimize in units of about 1."""
+"""The five objectives, and two more that explanations ask for, as expressions to minimize in units of about 1."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from planner.milp.solver import Linear, Program
 from planner.milp.variables import Slot
 from planner.schema.scenario import Scenario
 from planner.words import MAXIMIZED, PHASES, Objective
-
 
 Aim = Objective | Literal["ttft", "devices", "any"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -166,7 +167,7 @@ def _solution(
 
 
 def _prefer_least_energy(built: Assembled, outcome: Outcome, time_limit_s: float | None) -> float:
-    """Keep the speculation and the objective, take the options of least forward energy, then re-solve; give the value."""
+    """Keep speculation and objective, take the options of least forward energy, re-solve, and give the value."""
     program, binaries = built.program, list(_binaries(built.slots))
     first = {variable.name: round(variable.varValue) for variable in binaries}
     for slot in built.slots:
@@ -189,16 +190,16 @@ def _prefer_least_energy(built: Assembled, outcome: Outcome, time_limit_s: float
     return final.objective
 
 
-def _binaries(slots: Sequence[Slot]) -> Iterable[object]:
+def _binaries(slots: Sequence[Slot]) -> Iterable[Any]:
     for slot in slots:
         yield from slot.delta.values()
         yield from (choice.x for choice in slot.all_choices())
 
 
-def _fix(values: Iterable[tuple[object, int]]) -> None:
+def _fix(values: Iterable[tuple[Any, int]]) -> None:
     for variable, value in values:
-        variable.lowBound = value  # type: ignore[attr-defined]
-        variable.upBound = value  # type: ignore[attr-defined]
+        variable.lowBound = value
+        variable.upBound = value
 
 
 def _designs(built: Assembled) -> Iterable[tuple[Design, float]]:

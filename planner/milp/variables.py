@@ -26,7 +26,7 @@ _SHORT: dict[Phase, str] = {
 
 @dataclass(frozen=True)
 class Choice:
-    """An option of a phase for a group of speculations: x says whether it is chosen, f its flow in units of the rate."""
+    """An option of a phase for a group of speculations: x says whether it is chosen, f its flow in rate units."""
 
     phase: Phase
     option: Option
@@ -161,9 +161,7 @@ def add_slot(
 
 def _choice(program: Program, slot: Slot, phase: Phase, o: int, group: Group, by_option: Floats) -> Choice:
     name = f"{_SHORT[phase]}_{slot.prefix}_o{o}_s{group[0]}"
-    largest = min(
-        float(by_option[o, list(group)].max()) / slot.rate_unit_rps, float(slot.largest[list(group)].max())
-    )
+    largest = min(float(by_option[o, list(group)].max()) / slot.rate_unit_rps, float(slot.largest[list(group)].max()))
     option = slot.table.phases[phase].options[o]
     x = program.variable(f"x_{name}", high=1.0, integer=True)
     return Choice(phase, option, o, group, x, program.variable(f"f_{name}"), largest)

@@ -151,7 +151,9 @@ def _merge(merged: dict[Any, Any], marks: dict[tuple[Any, ...], Mark], part: Tre
         if key in _GROUPS and isinstance(value, dict) and isinstance(merged.get(key), dict):
             twice = [name for name in value if name in merged[key]]
             if twice:
-                problems = (f"{part.mark((key, name))}: {key}.{name}: also stands in {marks[(key, name)]}" for name in twice)
+                problems = (
+                    f"{part.mark((key, name))}: {key}.{name}: also stands in {marks[(key, name)]}" for name in twice
+                )
                 raise InputError(*problems)
             merged[key].update(value)
         else:

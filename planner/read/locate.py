@@ -10,7 +10,6 @@ from pydantic import BaseModel, ValidationError
 from planner.errors import InputError, nearest
 from planner.read.yaml_tree import Path, Tree, dotted
 
-
 _EXPECTED = {
     "model_type": "a mapping",
     "dict_type": "a mapping",
@@ -71,9 +70,7 @@ def _real_path(loc: tuple[Any, ...], tree: Tree) -> Path:
         if part == "[key]":
             continue
         node = _at_path(tree.data, path)
-        if (*path, part) in tree.marks:
-            path = (*path, part)
-        elif isinstance(node, dict) and (last or node.get("kind") != part):
+        if (*path, part) in tree.marks or (isinstance(node, dict) and (last or node.get("kind") != part)):
             path = (*path, part)
     return path
 
@@ -103,7 +100,7 @@ def _message(detail: dict[str, Any], model: type[BaseModel]) -> str:
         return f"'{_short(given)}' is no name: letters, digits and . _ + -, starting with a letter or digit, at most 64"
     if kind in _EXPECTED:
         return f"{_EXPECTED[kind]} is expected, got {_short(given)}"
-    text = detail["msg"].removeprefix("Value error, ").removeprefix("Input ")
+    text = str(detail["msg"]).removeprefix("Value error, ").removeprefix("Input ")
     if detail["type"] in ("dangling", "place", "option_key", "tokens_per_step", "form", "prefix"):
         return text
     return f"{text}, got {_short(given)}"

@@ -55,7 +55,7 @@ def _loader() -> Any:  # noqa: ANN401
     base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
     class CoreLoader(base):  # type: ignore[misc]
-        yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012  (a class attribute that PyYAML reads)
+        yaml_implicit_resolvers: dict[str, Any] = {}
 
     for tag, pattern, first in (
         ("null", r"^(?:~|null|Null|NULL|)$", ["~", "n", "N", ""]),
@@ -80,8 +80,14 @@ def _scalar(tag: str, text: str) -> Any:  # noqa: ANN401
     if kind == "int":
         return int(text)
     if kind == "float":
-        return float(text.replace(".inf", "inf").replace(".Inf", "inf").replace(".INF", "inf").replace(".NaN", "nan")
-                     .replace(".nan", "nan").replace(".NAN", "nan"))
+        return float(
+            text.replace(".inf", "inf")
+            .replace(".Inf", "inf")
+            .replace(".INF", "inf")
+            .replace(".NaN", "nan")
+            .replace(".nan", "nan")
+            .replace(".NAN", "nan")
+        )
     return text
 
 

@@ -78,7 +78,9 @@ def _entry_rows(entry: Entry) -> list[tuple[str, str, str, str]]:
     for path, value in _leaves(data, ()):
         covers = [".".join(path[:end]) for end in range(len(path), 0, -1)]
         source = next((entry.sources[key] for key in covers if key in entry.sources), entry.source or "–")
-        sure = next((entry.confidence[key] for key in covers if key in entry.confidence), "read" if entry.source else "–")
+        sure = next(
+            (entry.confidence[key] for key in covers if key in entry.confidence), "read" if entry.source else "–"
+        )
         rows.append((".".join(path), figure(value) if isinstance(value, float) else str(value), source, sure))
     return rows
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from planner.report.numbers import LIMIT_WORDS, figure, in_unit, percent, signed
 from planner.schema import documents as doc
-from planner.words import PHASES, LimitName, Phase
+from planner.words import MAXIMIZED, PHASES, LimitName, Phase
 
 
 def phase_words(phase: Phase) -> str:
@@ -47,11 +47,15 @@ def service_sentence(deployment: doc.Deployment) -> str:
 def objective_sentence(plan: doc.Plan) -> str:
     """Say what was optimized and what was proven."""
     goal = plan.objective
-    best = {"throughput": "most throughput", "interactivity": "highest interactivity"}.get(goal.name, f"least {goal.name}")
+    best = {"throughput": "most throughput", "interactivity": "highest interactivity"}.get(
+        goal.name, f"least {goal.name}"
+    )
     value = f"{best}: {in_unit(goal.value, goal.unit)}"
     if plan.status == "optimal":
         return f"{value}; proven, no plan under this model is better"
-    return f"{value}; best found at the time limit, at most {in_unit(goal.best_bound, goal.unit)} (gap {percent(goal.gap)})"
+    side = "at most" if goal.name in MAXIMIZED else "at least"
+    bound = f"{side} {in_unit(goal.best_bound, goal.unit)} is possible (gap {percent(goal.gap)})"
+    return f"{value}; best found at the time limit, {bound}"
 
 
 def totals_sentence(plan: doc.Plan) -> str:
@@ -65,7 +69,9 @@ def totals_sentence(plan: doc.Plan) -> str:
         f"{figure(totals.tps_per_kw)} tok/s per kW of forward power",
     ]
     if totals.usd_per_hour is not None:
-        parts.append(f"{figure(totals.usd_per_hour)} USD/h, {figure(totals.usd_per_million_tokens)} USD per million tokens")
+        parts.append(
+            f"{figure(totals.usd_per_hour)} USD/h, {figure(totals.usd_per_million_tokens)} USD per million tokens"
+        )
     return "; ".join(parts)
 
 
@@ -136,4 +142,7 @@ def why_none(plan: doc.Plan) -> list[str]:
     """Explain an infeasible question."""
     names = dict.fromkeys(LIMIT_WORDS[row.limit] for row in plan.infeasibility)
     first = f"No plan meets the {_and(list(names))}" + (" together." if len(names) > 1 else ".")
-    return [first, *(conflict_sentence(row)[0].upper() + conflict_sentence(row)[1:] + "." for row in plan.infeasibility)]
+    return [
+        first,
+        *(conflict_sentence(row)[0].upper() + conflict_sentence(row)[1:] + "." for row in plan.infeasibility),
+    ]

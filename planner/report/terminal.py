@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+
 from rich import box
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
@@ -45,7 +47,7 @@ def _table(table: Table) -> RichTable:
         title=table.title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1)
     )
     for index, header in enumerate(table.headers):
-        last_is_words = index == len(table.headers) - 1 and any(" " in row[-1] for row in table.rows)
+        last_is_words = index == len(table.headers) - 1 and any(any(map(str.isalpha, row[-1])) for row in table.rows)
         justify = "left" if index < table.left or last_is_words else "right"
         drawn.add_column(header, justify=justify, overflow="fold")  # type: ignore[arg-type]
     for row in table.rows:
@@ -55,17 +57,6 @@ def _table(table: Table) -> RichTable:
 
 def text_of(view: View, width: int) -> str:
     """Draw a view as plain text of a given width."""
-    console = Console(width=width, record=True, file=_Nowhere(), color_system=None, force_terminal=False)
+    console = Console(width=width, record=True, file=io.StringIO(), color_system=None, force_terminal=False)
     console.print(render(view))
     return "\n".join(line.rstrip() for line in console.export_text().splitlines()) + "\n"
-
-
-class _Nowhere:
-    """A file that keeps nothing."""
-
-    def write(self, text: str) -> int:
-        """Drop the text."""
-        return len(text)
-
-    def flush(self) -> None:
-        """Do nothing."""

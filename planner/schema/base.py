@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field
+from pydantic_core import PydanticCustomError
 
-SCHEMA_VERSION = 1
+from planner.errors import nearest
 
 # Bounds keep arithmetic far from overflow; no device, budget or model comes near them.
 NonNegative = Annotated[float, Field(ge=0, le=1e18)]
@@ -34,3 +36,31 @@ class Document(BaseModel):
         """
         fields = {name: getattr(self, name) for name in type(self).model_fields}
         return type(self).model_validate({**fields, **changes})
+
+
+Reference = tuple[str, str, str, Iterable[str]]
+
+
+def require_known(references: Iterable[Reference], more: Iterable[str] = ()) -> None:
+    """Refuse names that do not exist, all at once.
+
+    Parameters
+    ----------
+    references
+        (dotted key, name, what it names, the names that exist).
+    more
+        Further problems, each as ``dotted key: message``.
+
+    Raises
+    ------
+    PydanticCustomError
+        With one line per problem in its context.
+    """
+    problems = [
+        f"{key}: there is no {what} '{name}' ({nearest(name, choices)})"
+        for key, name, what, choices in references
+        if name not in choices
+    ]
+    problems += more
+    if problems:
+        raise PydanticCustomError("dangling", "{problems}", {"problems": "\n".join(problems), "lines": problems})

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 from pydantic_core import PydanticCustomError
 
-from planner.errors import nearest
-from planner.schema.base import Document, Fraction, Name, NonNegative, Positive, PositiveTokens
+from planner.schema.base import (
+    Document,
+    Fraction,
+    Name,
+    NonNegative,
+    Positive,
+    PositiveTokens,
+    Reference,
+    require_known,
+)
 from planner.words import Confidence, CountUnit, Phase, ProposerKind
 
 # ----------------------------------------------------------------------------------------------- acceptance
@@ -78,7 +87,9 @@ def _one_form(curve: Document, forms: tuple[frozenset[str], ...]) -> None:
     if given not in forms:
         said = " + ".join(sorted(given)) or "nothing"
         valid = "; ".join(" + ".join(sorted(form)) for form in forms)
-        raise PydanticCustomError("form", "{said} is no form of this curve (valid: {valid})", {"said": said, "valid": valid})
+        raise PydanticCustomError(
+            "form", "{said} is no form of this curve (valid: {valid})", {"said": said, "valid": valid}
+        )
 
 
 class LatencyForm(Document):
@@ -240,25 +251,20 @@ class Catalog(Document):
 
     @model_validator(mode="after")
     def _names_exist(self) -> Self:
-        problems: list[str] = []
+        require_known(self._references())
+        return self
 
-        def known(key: str, name: str, what: str, choices: dict[str, Any]) -> None:
-            if name not in choices:
-                problems.append(f"{key}: there is no {what} '{name}' ({nearest(name, choices)})")
-
+    def _references(self) -> Iterator[Reference]:
         for group in ("devices", "models", "proposers", "links"):
             for name, entry in getattr(self, group).items():
                 if entry.source is not None:
-                    known(f"{group}.{name}.source", entry.source, "source", self.sources)
+                    yield f"{group}.{name}.source", entry.source, "source", self.sources
                 for field, source in entry.sources.items():
-                    known(f"{group}.{name}.sources.{field}", source, "source", self.sources)
+                    yield f"{group}.{name}.sources.{field}", source, "source", self.sources
         for name, device in self.devices.items():
             for model in device.profiles:
-                known(f"devices.{name}.profiles.{model}", model, "model", self.models)
+                yield f"devices.{name}.profiles.{model}", model, "model", self.models
         for name, proposer in self.proposers.items():
-            known(f"proposers.{name}.model", proposer.model, "model", self.models)
+            yield f"proposers.{name}.model", proposer.model, "model", self.models
             for target in proposer.acceptance:
-                known(f"proposers.{name}.acceptance.{target}", target, "model", self.models)
-        if problems:
-            raise PydanticCustomError("dangling", "{problems}", {"problems": "\n".join(problems), "lines": problems})
-        return self
+                yield f"proposers.{name}.acceptance.{target}", target, "model", self.models

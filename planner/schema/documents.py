@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from planner.schema.base import SCHEMA_VERSION, Document
+from planner.schema.base import Document
 from planner.words import LimitName, Objective, Phase, PowerBasis, ProposerKind, Status
 
 BaselineName = Literal["no_speculation", "single_device", "draft_on_fastest", "split_draft"]
@@ -116,7 +116,7 @@ class Totals(Document):
 class LimitRow(Document):
     """A limit, how far the plan is from it, and what moving it buys.
 
-    ``marginal_value`` is the change of the objective per unit of the bound, by re-solving at bound + ``marginal_delta``.
+    ``marginal_value``: change of the objective per unit of the bound, by re-solving at bound + ``marginal_delta``.
     """
 
     name: LimitName
@@ -171,7 +171,7 @@ class Provenance(Document):
 class Plan(Document):
     """The answer of ``plan``."""
 
-    schema_version: Literal[1] = SCHEMA_VERSION
+    schema_version: Literal[1] = 1
     status: Status
     scenario: str
     objective: ObjectiveResult
@@ -190,7 +190,7 @@ class Plan(Document):
 class Evaluation(Deployment):
     """The answer of ``plan evaluate``: one deployment, no limit applied."""
 
-    schema_version: Literal[1] = SCHEMA_VERSION
+    schema_version: Literal[1] = 1
     scenario: str
     power_w: PowerByBasis
     assumptions: tuple[str, ...]

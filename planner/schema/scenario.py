@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, create_model, model_validator
@@ -17,7 +18,9 @@ from planner.schema.base import (
     Positive,
     PositiveFraction,
     PositiveTokens,
+    Reference,
     Tokens,
+    require_known,
 )
 from planner.schema.catalog import Catalog
 from planner.words import Counts, FirstToken, Objective, Phase, PowerBasis
@@ -128,45 +131,42 @@ class Scenario(Document):
 
     @model_validator(mode="after")
     def _names_exist(self) -> Self:
-        problems: list[str] = []
-
-        def known(key: str, name: str, what: str, choices: dict[str, Any]) -> bool:
-            if name not in choices:
-                problems.append(f"{key}: there is no {what} '{name}' ({nearest(name, choices)})")
-            return name in choices
-
-        catalog = self.catalog
-        known("target", self.target, "model", catalog.models)
-        for index, name in enumerate(self.proposers):
-            if known(f"proposers.{index}", name, "proposer", catalog.proposers):
-                self._accepts(f"proposers.{index}", name, problems)
-        for index, name in enumerate(self.candidates.devices or ()):
-            known(f"candidates.devices.{index}", name, "device", catalog.devices)
-        for name in self.limits.inventory:
-            known(f"limits.inventory.{name}", name, "device", catalog.devices)
-        for phase, place in self.places.items():
-            known(f"places.{phase}", parse_place(place)[0], "device", catalog.devices)
-        if self.transfers is not None:
-            known("transfers.link", self.transfers.link, "link", catalog.links)
-        if len(set(self.proposers)) != len(self.proposers):
-            problems.append("proposers: a name stands twice")
-        if problems:
-            raise PydanticCustomError("dangling", "{problems}", {"problems": "\n".join(problems), "lines": problems})
+        twice = len(set(self.proposers)) != len(self.proposers)
+        require_known(
+            self._references(), [*self._acceptances(), *(["proposers: a name stands twice"] if twice else [])]
+        )
         return self
 
-    def _accepts(self, key: str, name: str, problems: list[str]) -> None:
-        curves = self.catalog.proposers[name].acceptance
-        if self.target not in curves:
-            problems.append(
-                f"{key}: proposer '{name}' has no acceptance for target '{self.target}' ({nearest(self.target, curves)})"
-            )
-            return
-        for workload_name, workload in self.workloads.items():
-            if workload.task not in curves[self.target]:
-                problems.append(
-                    f"workloads.{workload_name}.task: proposer '{name}' has no acceptance for task '{workload.task}'"
-                    f" ({nearest(workload.task, curves[self.target])})"
-                )
+    def _references(self) -> Iterator[Reference]:
+        catalog = self.catalog
+        yield "target", self.target, "model", catalog.models
+        for index, name in enumerate(self.proposers):
+            yield f"proposers.{index}", name, "proposer", catalog.proposers
+        for index, name in enumerate(self.candidates.devices or ()):
+            yield f"candidates.devices.{index}", name, "device", catalog.devices
+        for name in self.limits.inventory:
+            yield f"limits.inventory.{name}", name, "device", catalog.devices
+        for phase, place in self.places.items():
+            yield f"places.{phase}", parse_place(place)[0], "device", catalog.devices
+        if self.transfers is not None:
+            yield "transfers.link", self.transfers.link, "link", catalog.links
+
+    def _acceptances(self) -> Iterator[str]:
+        """Say which proposers have no acceptance for the target, or for a workload's task."""
+        for index, name in enumerate(self.proposers):
+            if name not in self.catalog.proposers:
+                continue
+            curves = self.catalog.proposers[name].acceptance
+            if self.target not in curves:
+                hint = nearest(self.target, curves)
+                yield f"proposers.{index}: proposer '{name}' has no acceptance for target '{self.target}' ({hint})"
+                continue
+            for key, workload in self.workloads.items():
+                if workload.task not in curves[self.target]:
+                    yield (
+                        f"workloads.{key}.task: proposer '{name}' has no acceptance for task '{workload.task}'"
+                        f" ({nearest(workload.task, curves[self.target])})"
+                    )
 
 
 def _file_fields() -> dict[str, Any]:
@@ -174,7 +174,10 @@ def _file_fields() -> dict[str, Any]:
     fields: dict[str, Any] = {
         name: (field.annotation, field) for name, field in Scenario.model_fields.items() if name != "catalog"
     }
-    fields["catalog"] = (str | list[str] | None, Field(None, description="A bundled catalog's name, a path, or a list."))
+    fields["catalog"] = (
+        str | list[str] | None,
+        Field(None, description="A bundled catalog's name, a path, or a list."),
+    )
     fields["extends"] = (str | None, Field(None, description="A scenario whose keys this one replaces."))
     fields["overrides"] = (dict[str, Any], Field({}, description="Dotted keys set after extending."))
     return fields
