@@ -235,6 +235,7 @@ def memory_rows(deployed: Deployed) -> tuple[doc.LimitRow, ...]:
                 name="memory",
                 workload=pool.workload,
                 device=pool.device,
+                phase=pool.phase,
                 basis=None,
                 unit="sequence",
                 bound=bound,

@@ -62,14 +62,14 @@ def design(placement: str, draft_length: int, workload: str = "reference") -> De
 
 
 def _times_s(table: CostTable, decode: Option) -> Floats:
-    """(D,) step time over draft lengths 1, 2, …"""
+    """(D,) step time over draft lengths from 1."""
     verify, draft = table.phases["target_verify"], table.phases["draft_decode"]
     steps = verify.latency_s[verify.options.index(GPU)] + draft.latency_s[draft.options.index(decode)]
     return np.asarray(steps[1:])
 
 
 def outcomes(scenario: Scenario) -> list[Outcome]:
-    """List the printed outcomes that depend on the curve and are not a draft length; E is given for D = 1, 2, …"""
+    """List the printed outcomes that depend on the curve and are not a draft length; E is given from D = 1."""
     table = cost_table(scenario, "reference")
     on_gpu, on_accelerator = _times_s(table, GPU), _times_s(table, ACCELERATOR)
 

@@ -56,6 +56,7 @@ def limit_row(
         name=limit.name,
         workload=limit.workload,
         device=limit.device,
+        phase=None,
         basis=limit.basis,
         unit=limit.unit,
         bound=limit.bound,

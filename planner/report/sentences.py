@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from planner.report.numbers import LIMIT_WORDS, figure, in_unit, percent, signed
 from planner.schema import documents as doc
-from planner.words import MAXIMIZED, PHASES, LimitName, Phase
+from planner.words import MAXIMIZED, PHASES, Phase
 
 
 def phase_words(phase: Phase) -> str:
@@ -97,10 +97,11 @@ def marginal_words(row: doc.LimitRow, unit: str) -> str:
     return f"{step}: {signed(change, unit)}"
 
 
-def limit_name(name: LimitName, workload: str | None, device: str | None, several: bool) -> str:
-    """Name a limit, with its device, and its workload where there are several."""
-    where = [part for part in (workload if several else None, device) if part]
-    return LIMIT_WORDS[name] + (f" ({', '.join(where)})" if where else "")
+def limit_name(row: doc.LimitRow, several: bool) -> str:
+    """Name a limit: with its phase, device or power basis, and with its workload where there are several."""
+    phase = phase_words(row.phase) if row.phase else None
+    where = [part for part in (row.workload if several else None, phase or row.device, row.basis) if part]
+    return ", ".join([LIMIT_WORDS[row.name], *where])
 
 
 def conflict_sentence(conflict: doc.Conflict) -> str:

@@ -77,10 +77,9 @@ def limits(plan: doc.Plan) -> Table:
     several = len({d.workload for d in plan.deployments}) > 1
     rows = []
     for row in plan.limits:
-        basis = f", {row.basis}" if row.basis else ""
         rows.append(
             (
-                limit_name(row.name, row.workload, row.device, several) + basis,
+                limit_name(row, several),
                 in_unit(row.bound, row.unit),
                 in_unit(row.value, row.unit),
                 {True: "yes", False: "no", None: "?"}[row.binding],

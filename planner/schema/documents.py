@@ -122,6 +122,7 @@ class LimitRow(Document):
     name: LimitName
     workload: str | None
     device: str | None
+    phase: Phase | None
     basis: PowerBasis | None
     unit: str
     bound: float
