@@ -8,42 +8,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.measure import Kind, measure_of
 from planner.options import CostTable
 from planner.schema.scenario import Scenario
-from planner.words import PHASES, Phase, PowerBasis
+from planner.words import PHASES, Phase
 
 Floats = NDArray[np.float64]
 _ROUNDING = 1e-7
-
-
-def _per_option(scenario: Scenario, table: CostTable, phase: Phase, field: str) -> Floats:
-    """(O, 1) a device figure times the devices of a replica."""
-    devices = scenario.catalog.devices
-    values = []
-    for option in table.phases[phase].options:
-        device = devices[option.device]
-        figure = (device.price.usd_per_hour if device.price else 0.0) if field == "price" else getattr(device, field)
-        values.append((figure or 0.0) * option.tensor_parallel)
-    return np.array(values).reshape(-1, 1)
-
-
-def power_per_rate_w(scenario: Scenario, table: CostTable, phase: Phase, basis: PowerBasis) -> Floats:
-    """(O, S) least power that one request/s costs on each option: counts at their fractional least, memory left out."""
-    energy = table.energy_per_request_j(phase)
-    busy, U = table.busy_s(phase), scenario.max_utilization
-    if basis == "forward":
-        per_rate = energy
-    elif basis == "provisioned":
-        per_rate = _per_option(scenario, table, phase, "provisioned_power_w") * busy / U
-    else:
-        idle = _per_option(scenario, table, phase, "idle_power_w") * busy
-        per_rate = scenario.host_factor * (idle / U + energy - idle)
-    return scenario.pue * per_rate
-
-
-def cost_per_rate_usd_per_hour(scenario: Scenario, table: CostTable, phase: Phase) -> Floats:
-    """(O, S) least cost that one request/s needs on each option."""
-    return _per_option(scenario, table, phase, "price") * table.busy_s(phase) / scenario.max_utilization
 
 
 def _budget_rates(
@@ -94,15 +65,17 @@ def largest_rates(
         (S,) the largest rate of any plan with that speculation; infinite where nothing bounds it.
     """
     by_option = {phase: _inventory_rates(scenario, table, phase) for phase in PHASES}
-    budgets: list[tuple[float, dict[Phase, Floats]]] = []
+    budgets: list[tuple[float, Kind]] = []
     limits = scenario.limits
     if limits.power_budget_kw is not None:
-        per_rate = {phase: power_per_rate_w(scenario, table, phase, scenario.power_basis) for phase in PHASES}
-        budgets.append((limits.power_budget_kw * 1e3, per_rate))
+        budgets.append((limits.power_budget_kw * 1e3, "power"))
     if limits.cost_budget_usd_per_hour is not None:
-        costs = {phase: cost_per_rate_usd_per_hour(scenario, table, phase) for phase in PHASES}
-        budgets.append((limits.cost_budget_usd_per_hour, costs))
-    for budget, per_rate in budgets:
+        budgets.append((limits.cost_budget_usd_per_hour, "cost"))
+    for budget, kind in budgets:
+        per_rate = {
+            phase: measure_of(scenario, table, phase, kind).at_capacity(table.busy_s(phase), scenario.max_utilization)
+            for phase in PHASES
+        }
         for phase, rates in _budget_rates(budget, per_rate, mask).items():
             by_option[phase] = np.minimum(by_option[phase], rates)
     by_speculation = np.full(len(table.speculations), np.inf)

@@ -10,6 +10,11 @@ from planner.words import PHASES
 
 UNIT_RATE_RPS = 1.0
 
+NOTHING_BOUNDS = (
+    "nothing bounds the throughput: some design uses nothing of what is limited; give --budget-kw,"
+    " --budget-usd-per-hour, or an inventory for more devices"
+)
+
 
 def is_bounded(scenario: Scenario) -> bool:
     """Whether a budget or an inventory can bound the throughput."""
@@ -58,6 +63,18 @@ def require_answerable(scenario: Scenario) -> None:
             )
 
 
+def devices_used(scenario: Scenario, tables: dict[str, CostTable]) -> list[str]:
+    """List the device types of all options, in catalog order."""
+    used = {option.device for table in tables.values() for phase in PHASES for option in table.phases[phase].options}
+    return [name for name in scenario.catalog.devices if name in used]
+
+
+def knows_power(scenario: Scenario, tables: dict[str, CostTable]) -> bool:
+    """Whether every option's device has the figure that the scenario's power basis needs."""
+    devices = scenario.catalog.devices
+    return all(basis_is_known(devices[name], scenario.power_basis) for name in devices_used(scenario, tables))
+
+
 def require_figures(scenario: Scenario, tables: dict[str, CostTable]) -> None:
     """Refuse a limit or objective on power or cost where an option's device lacks the figure that it needs.
 
@@ -66,8 +83,7 @@ def require_figures(scenario: Scenario, tables: dict[str, CostTable]) -> None:
     InputError
         Naming each device and the key that is missing.
     """
-    used = {o.device for table in tables.values() for phase in PHASES for o in table.phases[phase].options}
-    names = [name for name in scenario.catalog.devices if name in used]
+    names = devices_used(scenario, tables)
     devices, basis = scenario.catalog.devices, scenario.power_basis
     problems: list[str] = []
     if scenario.limits.power_budget_kw is not None or scenario.objective == "power":

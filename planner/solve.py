@@ -26,9 +26,9 @@ from planner.assemble import (
 from planner.assumptions import assumptions_of, warnings_of
 from planner.check import check
 from planner.errors import CheckError, InputError
-from planner.milp.program import Solution, optimise
-from planner.milp.solver import solver_name
+from planner.optimise import optimise
 from planner.options import CostTable, cost_table
+from planner.question import Solution
 from planner.rates import require_answerable, require_figures
 from planner.schema import documents as doc
 from planner.schema.scenario import Scenario
@@ -115,7 +115,7 @@ def _plan(
         infeasibility=(),
         assumptions=assumptions_of(scenario),
         warnings=warnings_of(scenario),
-        provenance=provenance(settings, start, solver_name()),
+        provenance=provenance(settings, start, solver_of(solution)),
     )
     problems = check(plan, scenario)
     if problems:
@@ -166,8 +166,17 @@ def _no_plan(
         infeasibility=whatif.conflicts(scenario, tables) if solution.status == "infeasible" else (),
         assumptions=assumptions_of(scenario),
         warnings=warnings_of(scenario),
-        provenance=provenance(settings, start, solver_name()),
+        provenance=provenance(settings, start, solver_of(solution)),
     )
+
+
+def solver_of(solution: Solution) -> str:
+    """Name what found a solution."""
+    if solution.method == "structure":
+        return "exact structure"
+    from planner.milp.solver import solver_name
+
+    return solver_name()
 
 
 def provenance(settings: Settings, start: float, solver: str | None) -> doc.Provenance:

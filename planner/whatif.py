@@ -11,9 +11,9 @@ import numpy as np
 from planner.assemble import deploy, fill_budgets, throughput_tps
 from planner.errors import InputError
 from planner.limits import Limit, limits_of, with_bound, without
-from planner.milp.objective import Aim
-from planner.milp.program import Question, Solution, optimise
+from planner.optimise import optimise
 from planner.options import CostTable, cost_table, speculations_of
+from planner.question import Aim, Question, Solution
 from planner.schema import documents as doc
 from planner.schema.scenario import Scenario
 from planner.words import PHASES, LimitName, Phase

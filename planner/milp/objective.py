@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from planner.milp.constraints import Transfers, fleet_cost_usd_per_hour, fleet_power_w, tpot_s, ttft_arms_s
 from planner.milp.solver import Linear, Program
 from planner.milp.variables import Slot
+from planner.question import Aim
 from planner.schema.scenario import Scenario
-from planner.words import MAXIMIZED, PHASES, Objective
-
-Aim = Objective | Literal["ttft", "devices", "any"]
-
+from planner.words import MAXIMIZED, PHASES
 
 @dataclass(frozen=True)
 class Goal:

@@ -14,27 +14,14 @@ from planner.errors import InputError
 from planner.evaluate import Design
 from planner.milp import constraints as rows
 from planner.milp.constraints import Transfers
-from planner.milp.objective import Aim, Goal, goal_of
+from planner.milp.objective import Goal, goal_of
 from planner.milp.solver import Linear, Outcome, Program, solve
 from planner.milp.variables import Slot, add_slot
 from planner.options import CostTable, Option
-from planner.rates import fixed_rates
+from planner.question import CLOSED_GAP, Question, Solution, question_of, relative_gap
+from planner.rates import NOTHING_BOUNDS
 from planner.schema.scenario import Scenario
 from planner.words import PHASES, Phase, Status
-
-_CLOSED_GAP = 1e-6
-
-
-@dataclass(frozen=True)
-class Solution:
-    """Designs with rates, and what the solver proved. ``designs`` is empty where there is no incumbent."""
-
-    status: Status
-    designs: tuple[tuple[Design, float], ...]
-    value: float | None
-    best_bound: float | None
-    gap: float | None
-    runtime_s: float
 
 
 @dataclass
@@ -46,20 +33,6 @@ class Assembled:
     transfers: list[Transfers]
     goal: Goal
     rates: dict[str, float] | None
-
-
-@dataclass(frozen=True)
-class Question:
-    """What is optimized: an aim (by default the scenario's objective) at exact rates by workload (null: free)."""
-
-    aim: Aim
-    rates: dict[str, float] | None
-    device: str | None = None
-
-
-def question_of(scenario: Scenario) -> Question:
-    """Give the scenario's own question."""
-    return Question(scenario.objective, fixed_rates(scenario))
 
 
 def assemble(scenario: Scenario, tables: dict[str, CostTable], question: Question) -> Assembled:
@@ -101,10 +74,7 @@ def _rate_unit_rps(scenario: Scenario, tables: dict[str, CostTable], rates: dict
         return max(rates.values())
     largest = [_largest_rate(scenario, table) for table in tables.values()]
     if not np.isfinite(max(largest)):
-        raise InputError(
-            "nothing bounds the throughput: some design uses nothing of what is limited; give --budget-kw,"
-            " --budget-usd-per-hour, or an inventory for more devices"
-        )
+        raise InputError(NOTHING_BOUNDS)
     return max(largest) or 1.0
 
 
@@ -143,12 +113,12 @@ def optimise(
     start = time.perf_counter()
     built = assemble(scenario, tables, question or question_of(scenario))
     if not all(slot.delta for slot in built.slots):
-        return Solution("infeasible", (), None, None, None, time.perf_counter() - start)
+        return Solution("infeasible", (), None, None, None, time.perf_counter() - start, "program")
     built.program.minimize(built.goal.expression)
     outcome = solve(built.program, time_limit_s)
     if not outcome.has_incumbent:
         status: Status = "infeasible" if outcome.termination == "infeasible" else "no_incumbent"
-        return Solution(status, (), None, None, None, time.perf_counter() - start)
+        return Solution(status, (), None, None, None, time.perf_counter() - start, "program")
     reached = outcome.objective
     if polish:
         left = None if time_limit_s is None else max(1.0, time_limit_s - outcome.runtime_s)
@@ -161,9 +131,9 @@ def _solution(
 ) -> Solution:
     # The re-solved value may be better than the bound by rounding; the bound holds for it too.
     value, bound = goal.value(reached), goal.value(min(outcome.bound, reached))
-    gap = None if value is None or bound is None else abs(value - bound) / max(abs(value), 1e-12)
-    proven = outcome.termination == "optimal" and gap is not None and gap <= _CLOSED_GAP
-    return Solution("optimal" if proven else "feasible", designs, value, bound, gap, runtime_s)
+    gap = None if value is None or bound is None else relative_gap(value, bound)
+    proven = outcome.termination == "optimal" and gap is not None and gap <= CLOSED_GAP
+    return Solution("optimal" if proven else "feasible", designs, value, bound, gap, runtime_s, "program")
 
 
 def _prefer_least_energy(built: Assembled, outcome: Outcome, time_limit_s: float | None) -> float:

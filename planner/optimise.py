@@ -1,0 +1,43 @@
+"""Choose how a question is answered: by the exact structure where it separates, else by the program."""
+
+from __future__ import annotations
+
+from planner.options import CostTable
+from planner.question import Question, Solution, question_of
+from planner.schema.scenario import Scenario
+from planner.structure import optimise as by_structure
+
+
+def optimise(
+    scenario: Scenario,
+    tables: dict[str, CostTable],
+    question: Question | None = None,
+    time_limit_s: float | None = None,
+    polish: bool = True,
+    use_structure: bool = True,
+) -> Solution:
+    """Find the best plan.
+
+    Parameters
+    ----------
+    scenario, tables
+        What is asked, and the costs of every workload.
+    question
+        What is optimized; by default the scenario's own question.
+    time_limit_s, polish
+        For the program, see ``planner.milp.program.optimise``.
+    use_structure
+        Off: always the program, for tests and for doubters.
+
+    Raises
+    ------
+    InputError
+        If nothing bounds the throughput.
+    """
+    question = question or question_of(scenario)
+    solution = by_structure.optimise(scenario, tables, question) if use_structure else None
+    if solution is not None:
+        return solution
+    from planner.milp import program  # PuLP and HiGHS are imported where they are needed only
+
+    return program.optimise(scenario, tables, question, time_limit_s, polish)

@@ -1,0 +1,63 @@
+"""What is optimized, and what an optimization gives back; the same for the exact structure and the program."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from planner.evaluate import Design
+from planner.rates import fixed_rates
+from planner.schema.scenario import Scenario
+from planner.words import MAXIMIZED, Objective, Status
+
+CLOSED_GAP = 1e-6
+
+Aim = Objective | Literal["ttft", "devices", "any"]
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is optimized: an aim at exact rates by workload (null: free); ``device`` is the type whose count is asked.
+
+    The five objectives, and three aims that only explanations ask for: the least TTFT of the worst workload, the fewest
+    devices of a type, and any plan at all.
+    """
+
+    aim: Aim
+    rates: dict[str, float] | None
+    device: str | None = None
+
+
+def question_of(scenario: Scenario) -> Question:
+    """Give the scenario's own question."""
+    return Question(scenario.objective, fixed_rates(scenario))
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Designs with rates, and what is proven. ``designs`` is empty where there is no plan.
+
+    ``method`` says which part of the planner found it.
+    """
+
+    status: Status
+    designs: tuple[tuple[Design, float], ...]
+    value: float | None
+    best_bound: float | None
+    gap: float | None
+    runtime_s: float
+    method: Literal["structure", "program"]
+
+
+def relative_gap(value: float, bound: float) -> float:
+    """Gap between a value and a bound, relative to the value.
+
+    >>> relative_gap(100.0, 101.0)
+    0.01
+    """
+    return abs(value - bound) / max(abs(value), 1e-12)
+
+
+def is_maximized(aim: Aim) -> bool:
+    """Whether more of the aim's figure is better."""
+    return aim in MAXIMIZED

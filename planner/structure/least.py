@@ -1,0 +1,322 @@
+"""The least cost of serving one workload at a given rate, over all designs: exact, without a solver.
+
+For one speculation s the cost is a sum over phases: prefill options depend on the rest only through the TTFT, the two
+step phases through the step time (interactivity, TTFT, and the memory that a sequence holds while the other phase
+works). So the search is over pairs of step options, with the cheapest prefills looked up.
+
+Branch and bound, exact: for every s a lower bound of the cost is the sum over phases of the least cost of an option,
+where memory is charged with the *shortest* step that the option can be part of. Counts only grow with the step time, so
+the bound never exceeds the true cost. Speculations are visited by rising bound until the bound reaches the incumbent;
+within one, only options whose bound, with the least of every other phase, stays below the incumbent are paired.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.bounds import usable
+from planner.evaluate import Design
+from planner.fleet import COUNT_TOLERANCE
+from planner.measure import Kind, Measure, measure_of
+from planner.options import CostTable, Option
+from planner.schema.scenario import Scenario
+from planner.structure.staircase import Staircase, both, staircase
+from planner.words import PHASES, STEP_PHASES, Phase
+
+Floats = NDArray[np.float64]
+
+_TOLERANCE = 1e-9
+_TOP = 12
+
+
+@dataclass(frozen=True)
+class Service:
+    """What every user is promised; infinite or zero where nothing is."""
+
+    floor_tps: float = 0.0
+    ceiling_s: float = np.inf
+
+    @classmethod
+    def of(cls, scenario: Scenario, workload: str) -> Service:
+        """Read a workload's limits."""
+        limits = scenario.workloads[workload].limits
+        ceiling = np.inf if limits.ttft_ceiling_ms is None else limits.ttft_ceiling_ms * 1e-3
+        return cls(limits.interactivity_floor_tps or 0.0, ceiling)
+
+
+@dataclass(frozen=True)
+class Tableau:
+    """One workload's options with the coefficients of one measure, ready to be costed at any rate.
+
+    Arrays are (O, S) by phase, infinite latency where an option cannot run.
+    """
+
+    scenario: Scenario
+    table: CostTable
+    measures: dict[Phase, Measure]
+    latency_s: dict[Phase, Floats]
+    busy_s: dict[Phase, Floats]
+    held_per_replica: dict[Phase, Floats]
+    able: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, scenario: Scenario, table: CostTable, kind: Kind) -> Tableau:
+        """Cost a workload's options on a measure."""
+        mask = usable(scenario, table)
+        latency = {phase: np.where(mask[phase], table.phases[phase].latency_s, np.inf) for phase in PHASES}
+        able = np.ones(len(table.speculations), dtype=bool)
+        for phase in PHASES:
+            able &= ~table.runs(phase) | mask[phase].any(axis=0)
+        return cls(
+            scenario,
+            table,
+            {phase: measure_of(scenario, table, phase, kind) for phase in PHASES},
+            latency,
+            {phase: np.where(mask[phase], table.busy_s(phase), np.inf) for phase in PHASES},
+            {phase: scenario.max_utilization * table.phases[phase].sequences for phase in PHASES},
+            able,
+        )
+
+    def replicas(self, need: Floats) -> Floats:
+        """Least count of replicas for a need, as ``planner.fleet.least_count`` for arrays."""
+        if self.scenario.counts != "integer":
+            return need
+        return np.asarray(np.ceil(need - COUNT_TOLERANCE * np.maximum(1.0, need)))
+
+    def cost(self, phase: Phase, rate: float, held_s: Floats, rows: slice | Floats, s: int | slice) -> Floats:
+        """Cost of options of a phase at a rate.
+
+        Parameters
+        ----------
+        phase, rows, s
+            Which options and speculations.
+        rate
+            Requests/s.
+        held_s
+            N × step time, seconds that a sequence is held; used where the phase holds KV while the other works.
+        """
+        need = rate * self.busy_s[phase][rows, s] / self.scenario.max_utilization
+        if phase in STEP_PHASES:
+            with np.errstate(invalid="ignore"):
+                held = rate * held_s / self.held_per_replica[phase][rows, s]
+            need = np.maximum(need, np.where(np.isnan(held), np.inf, held))
+        measure = self.measures[phase]
+        per_replica = measure.per_replica[rows]
+        per_replica = per_replica[..., 0] if need.ndim < per_replica.ndim else per_replica
+        with np.errstate(invalid="ignore"):
+            value = per_replica * self.replicas(need) + rate * measure.per_rate[rows, s]
+        return np.where(np.isfinite(need), value, np.inf)
+
+
+@dataclass(frozen=True)
+class Found:
+    """A design of least cost: the cost, and the position of its speculation and of its option by phase."""
+
+    value: float
+    s: int
+    options: dict[Phase, int]
+
+    def design(self, table: CostTable) -> Design:
+        """Name the design."""
+        options: dict[Phase, Option | None] = dict.fromkeys(PHASES)
+        for phase, o in self.options.items():
+            options[phase] = table.phases[phase].options[o]
+        return Design(table.workload, table.speculations[self.s], options)
+
+
+NOTHING = Found(np.inf, -1, {})
+
+
+def least(tableau: Tableau, rate: float, service: Service, hint: Found = NOTHING) -> Found:
+    """Find the design of least cost at a rate under service limits.
+
+    Parameters
+    ----------
+    tableau, rate, service
+        What is costed, in requests/s and SI.
+    hint
+        A design that is likely good, to start with; it changes the time, not the answer.
+
+    Returns
+    -------
+    Found
+        ``NOTHING`` (infinite) where no design meets the service limits.
+    """
+    table = tableau.table
+    floors = _lower_bounds(tableau, rate)
+    least_of = {
+        phase: np.where(table.runs(phase), floors[phase].min(axis=0, initial=np.inf), 0.0) for phase in PHASES
+    }
+    total = np.where(tableau.able, sum(least_of.values()), np.inf)
+    best = NOTHING
+    if hint.s >= 0 and np.isfinite(total[hint.s]):
+        best = _least_of(tableau, rate, service, hint.s, {p: floors[p][:, hint.s] for p in PHASES}, np.inf)
+    for s in np.argsort(total, kind="stable"):
+        if total[s] >= best.value:
+            break
+        if s == hint.s:
+            continue
+        found = _least_of(tableau, rate, service, int(s), {p: floors[p][:, s] for p in PHASES}, best.value)
+        if found.value < best.value:
+            best = found
+    return best
+
+
+def _lower_bounds(tableau: Tableau, rate: float) -> dict[Phase, Floats]:
+    """(O, S) by phase: the cost of each option if its step were as short as it can be."""
+    table, latency = tableau.table, tableau.latency_s
+    fastest = {
+        phase: np.where(table.runs(phase), latency[phase].min(axis=0, initial=np.inf), 0.0) for phase in STEP_PHASES
+    }
+    every = slice(None)
+    bounds: dict[Phase, Floats] = {}
+    for phase in PHASES:
+        held = np.zeros_like(table.steps)
+        if phase in STEP_PHASES:
+            other = fastest["draft_decode" if phase == "target_verify" else "target_verify"]
+            held = table.steps * (latency[phase] + other)
+        bounds[phase] = tableau.cost(phase, rate, held, every, every)
+    return bounds
+
+
+def _least_of(
+    tableau: Tableau, rate: float, service: Service, s: int, floors: dict[Phase, Floats], incumbent: float
+) -> Found:
+    """Find the best design of one speculation that costs less than the incumbent."""
+    table = tableau.table
+    if not table.runs("draft_decode")[s]:
+        return _plain(tableau, service, s, floors)
+    prefill = _Prefills.of(tableau, service, s, floors)
+    rest = incumbent - prefill.least
+    verify, draft = floors["target_verify"], floors["draft_decode"]
+    if np.isinf(incumbent):
+        first = _pairs(tableau, rate, service, s, prefill, _smallest(verify), _smallest(draft))
+        rest, incumbent = min(rest, first.value - prefill.least), first.value
+    else:
+        first = NOTHING
+    rows = np.flatnonzero(verify + draft.min() < rest)
+    columns = np.flatnonzero(draft + verify.min() < rest)
+    if not rows.size or not columns.size:
+        return first
+    found = _pairs(tableau, rate, service, s, prefill, rows, columns)
+    return found if found.value < first.value else first
+
+
+def _smallest(values: Floats) -> NDArray[np.intp]:
+    finite = np.flatnonzero(np.isfinite(values))
+    return finite[np.argsort(values[finite], kind="stable")[:_TOP]]
+
+
+def _plain(tableau: Tableau, service: Service, s: int, floors: dict[Phase, Floats]) -> Found:
+    """Plain decode: verify alone makes the step, and the first token comes from the prefill."""
+    table = tableau.table
+    verify = np.where(_is_fast(table, s, tableau.latency_s["target_verify"][:, s], service), floors["target_verify"], np.inf)
+    times = tableau.latency_s["target_prefill"][:, s]
+    prefill = np.where(times <= service.ceiling_s * (1 + _TOLERANCE), floors["target_prefill"], np.inf)
+    v, p = int(np.argmin(verify)), int(np.argmin(prefill))
+    return Found(float(verify[v] + prefill[p]), s, {"target_prefill": p, "target_verify": v})
+
+
+def _is_fast(table: CostTable, s: int, step_s: Floats, service: Service) -> NDArray[np.bool_]:
+    if service.floor_tps <= 0:
+        return np.isfinite(step_s)
+    return np.asarray(step_s * service.floor_tps <= table.tokens_per_step[s] * (1 + _TOLERANCE))
+
+
+@dataclass(frozen=True)
+class _Prefills:
+    """Cheapest prefills within what a pair of step options leaves of the TTFT ceiling."""
+
+    target: Staircase
+    draft: Staircase
+    sums: Staircase | None
+    pairs: NDArray[np.intp] | None
+    ceiling_s: float
+    waits: bool
+
+    @classmethod
+    def of(cls, tableau: Tableau, service: Service, s: int, floors: dict[Phase, Floats]) -> _Prefills:
+        target, draft = (
+            staircase(tableau.latency_s[phase][:, s], floors[phase]) for phase in ("target_prefill", "draft_prefill")
+        )
+        waits = not bool(tableau.table.first_from_prefill[s])
+        ceiling = service.ceiling_s * (1 + _TOLERANCE)
+        if waits and tableau.table.hidden_states[s] and np.isfinite(ceiling):
+            sums, pairs = both(target, draft)
+            return cls(target, draft, sums, pairs, ceiling, waits)
+        return cls(target, draft, None, None, ceiling, waits)
+
+    @property
+    def least(self) -> float:
+        return self.target.least + self.draft.least
+
+    def at(self, verify_s: Floats, draft_s: Floats) -> tuple[Floats, Floats, Floats]:
+        """Give cost, target option and draft option for step options that take these times."""
+        none = np.full(np.shape(verify_s), np.inf)
+        before_verify = self.ceiling_s - verify_s if self.waits else none * 0 + self.ceiling_s
+        before_draft = before_verify - draft_s if self.waits else none
+        if self.sums is not None and self.pairs is not None:
+            value, choice = self.sums.at(before_draft)
+            return value, self.pairs[choice, 0], self.pairs[choice, 1]
+        target, t = self.target.at(before_verify)
+        draft, d = self.draft.at(before_draft)
+        return target + draft, t, d
+
+
+def _pairs(
+    tableau: Tableau,
+    rate: float,
+    service: Service,
+    s: int,
+    prefill: _Prefills,
+    rows: NDArray[np.intp],
+    columns: NDArray[np.intp],
+) -> Found:
+    """Cost every pair of a verify and a draft option of one speculation exactly."""
+    table = tableau.table
+    verify_s = tableau.latency_s["target_verify"][rows, s][:, None]
+    draft_s = tableau.latency_s["draft_decode"][columns, s][None, :]
+    step_s = verify_s + draft_s
+    held_s = table.steps[s] * step_s
+    value = tableau.cost("target_verify", rate, held_s, np.broadcast_to(rows[:, None], step_s.shape), s)
+    value = value + tableau.cost("draft_decode", rate, held_s, np.broadcast_to(columns[None, :], step_s.shape), s)
+    prefills, t, d = prefill.at(np.broadcast_to(verify_s, step_s.shape), np.broadcast_to(draft_s, step_s.shape))
+    value = np.where(_is_fast(table, s, step_s, service), value + prefills, np.inf)
+    if not value.size or not np.isfinite(value.min()):
+        return NOTHING
+    i, j = np.unravel_index(int(np.argmin(value)), value.shape)
+    options: dict[Phase, int] = {
+        "target_prefill": int(t[i, j]),
+        "target_verify": int(rows[i]),
+        "draft_prefill": int(d[i, j]),
+        "draft_decode": int(columns[j]),
+    }
+    return Found(float(value[i, j]), s, options)
+
+
+def cost_of(tableau: Tableau, rate: float, found: Found) -> float:
+    """Cost of one design at a rate."""
+    step_s = sum(float(tableau.latency_s[p][found.options[p], found.s]) for p in STEP_PHASES if p in found.options)
+    held_s = np.full(1, tableau.table.steps[found.s] * step_s)
+    costs = [tableau.cost(phase, rate, held_s, np.array([o]), found.s) for phase, o in found.options.items()]
+    return float(sum(cost[0] for cost in costs))
+
+
+def never_falls_with_rate(tableau: Tableau) -> bool:
+    """Whether the cost of every option grows with the rate: no pass costs less than the idling that it replaces."""
+    return all(bool((m.per_rate[np.isfinite(m.per_rate)] >= 0).all()) for m in tableau.measures.values())
+
+
+def with_tie_break(tableau: Tableau, energy: Tableau, weight: float) -> Tableau:
+    """Add a small weight of another measure to a tableau's, so that it decides between equals."""
+    measures = {
+        phase: Measure(
+            tableau.measures[phase].per_replica + weight * energy.measures[phase].per_replica,
+            tableau.measures[phase].per_rate + weight * energy.measures[phase].per_rate,
+        )
+        for phase in PHASES
+    }
+    return replace(tableau, measures=measures)

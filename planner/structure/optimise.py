@@ -1,0 +1,327 @@
+"""Every aim from one function, the least cost of a workload at a rate under service limits.
+
+Where workloads share nothing but one budget, the fleet's least cost is the sum of the workloads' own. It never falls
+when the rate rises or a service limit gets stricter: a design that carries more also carries less, and one that meets a
+stricter limit meets a looser one. So throughput, interactivity and TTFT are found by bisection on that step function,
+down to neighbouring floating-point numbers where need be; what bisection rules out is the proven bound.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from planner.bounds import largest_rates, runnable, usable
+from planner.errors import InputError
+from planner.evaluate import request_metrics
+from planner.measure import Kind
+from planner.options import CostTable
+from planner.question import Aim, Question, Solution, is_maximized, relative_gap
+from planner.rates import NOTHING_BOUNDS, knows_power
+from planner.schema.scenario import Scenario
+from planner.structure.least import (
+    NOTHING,
+    Found,
+    Service,
+    Tableau,
+    cost_of,
+    least,
+    never_falls_with_rate,
+    with_tie_break,
+)
+from planner.words import STEP_PHASES
+
+_CLOSED = 1e-11
+_ROUNDING = 1e-9
+_TIE = 1e-10
+_ALMOST_NOTHING = 1e-9
+
+Tables = dict[str, CostTable]
+Rates = dict[str, float]
+Designs = dict[str, Found]
+Stricter = Callable[[Service], Service]
+
+
+def _own(service: Service) -> Service:
+    return service
+
+
+def budgets_of(scenario: Scenario) -> list[tuple[Kind, float]]:
+    """List the budgets, in W and USD/h."""
+    limits = scenario.limits
+    found: list[tuple[Kind, float]] = []
+    if limits.power_budget_kw is not None:
+        found.append(("power", limits.power_budget_kw * 1e3))
+    if limits.cost_budget_usd_per_hour is not None:
+        found.append(("cost", limits.cost_budget_usd_per_hour))
+    return found
+
+
+def separates(scenario: Scenario, question: Question) -> bool:
+    """Whether workloads share nothing but one budget, and the aim is that budget's own measure, a rate or a service.
+
+    Inventories and transfers couple choices, and so do two budgets; those need the program.
+    """
+    if scenario.transfers is not None or scenario.limits.inventory or question.aim == "devices":
+        return False
+    budgets = budgets_of(scenario)
+    if question.aim in ("power", "cost"):
+        return not budgets or [question.aim] == [kind for kind, _ in budgets]
+    if question.aim == "energy":
+        return not budgets or ([kind for kind, _ in budgets] == ["power"] and scenario.power_basis == "forward")
+    return len(budgets) == 1 or (not budgets and question.aim != "throughput")
+
+
+@dataclass
+class _Fleet:
+    """The workloads with their tableaus of one measure; remembers the last designs, to start the next search from."""
+
+    scenario: Scenario
+    tables: Tables
+    kind: Kind
+    budget: float
+    tableaus: dict[str, Tableau] = field(default_factory=dict)
+    services: dict[str, Service] = field(default_factory=dict)
+    last: Designs = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.tableaus = {name: Tableau.of(self.scenario, table, self.kind) for name, table in self.tables.items()}
+        self.services = {name: Service.of(self.scenario, name) for name in self.tables}
+
+    def least(self, rates: Rates, stricter: Stricter = _own) -> tuple[float, Designs]:
+        """Give the least cost of all workloads within the budget, and their designs; infinite where there is none."""
+        total, designs = 0.0, {}
+        for name, tableau in self.tableaus.items():
+            found = least(tableau, rates[name], stricter(self.services[name]), self.last.get(name, NOTHING))
+            total += found.value
+            if not total <= self.budget * (1 + _ROUNDING) or np.isinf(total):
+                return np.inf, {}
+            designs[name] = found
+        self.last.update(designs)
+        return total, designs
+
+    def cost(self, rates: Rates, designs: Designs) -> float:
+        """Cost of given designs."""
+        return sum(cost_of(self.tableaus[name], rates[name], found) for name, found in designs.items())
+
+    def least_power_among_equals(self, rates: Rates, stricter: Stricter, designs: Designs) -> Designs:
+        """Break ties: among designs of the same cost take the least power, or energy where power is the cost."""
+        kind: Kind = "power" if self.kind != "power" and knows_power(self.scenario, self.tables) else "energy"
+        if self.kind == kind or (self.kind == "power" and self.scenario.power_basis == "forward"):
+            return designs
+        other = _Fleet(self.scenario, self.tables, kind, np.inf)
+        cost, second = self.cost(rates, designs), other.cost(rates, designs)
+        if cost <= 0 or second <= 0:
+            return designs
+        weight = _TIE * cost / second
+        chosen = {}
+        for name, tableau in self.tableaus.items():
+            weighted = with_tie_break(tableau, other.tableaus[name], weight)
+            chosen[name] = least(weighted, rates[name], stricter(self.services[name]), designs[name])
+        good = self.cost(rates, chosen) <= min(cost * (1 + _ROUNDING), self.budget * (1 + _ROUNDING))
+        return chosen if good else designs
+
+
+def _measure_kind(scenario: Scenario, tables: Tables, aim: Aim) -> tuple[Kind, float]:
+    """Give what is minimized inside: the budget's measure, else the aim's own, else power where it is known."""
+    for kind, budget in budgets_of(scenario):
+        return kind, budget
+    own: dict[Aim, Kind] = {"power": "power", "cost": "cost", "energy": "energy"}
+    if aim in own:
+        return own[aim], np.inf
+    return ("power" if knows_power(scenario, tables) else "energy"), np.inf
+
+
+def optimise(scenario: Scenario, tables: Tables, question: Question) -> Solution | None:
+    """Answer a question exactly; null where only the program can.
+
+    Raises
+    ------
+    InputError
+        If nothing bounds the throughput.
+    """
+    if not separates(scenario, question):
+        return None
+    start = time.perf_counter()
+    kind, budget = _measure_kind(scenario, tables, question.aim)
+    fleet = _Fleet(scenario, tables, kind, budget)
+    if not all(never_falls_with_rate(tableau) for tableau in fleet.tableaus.values()):
+        return None
+    answer = _ANSWERS[question.aim](fleet, question)
+    if answer is None:
+        return Solution("infeasible", (), None, None, None, time.perf_counter() - start, "structure")
+    rates, stricter, designs, bound = answer
+    designs = fleet.least_power_among_equals(rates, stricter, designs)
+    value = _value(fleet, question.aim, rates, designs)
+    if bound is None or (bound < value if is_maximized(question.aim) else bound > value):
+        bound = value
+    named = tuple((found.design(tables[name]), rates[name]) for name, found in designs.items())
+    gap = relative_gap(value, bound)
+    return Solution("optimal", named, value, bound, gap, time.perf_counter() - start, "structure")
+
+
+Answer = tuple[Rates, Stricter, Designs, float | None]
+
+
+def _at_rates(fleet: _Fleet, question: Question) -> Answer | None:
+    """Least power, cost or energy at exact rates: the sum of the workloads' least."""
+    assert question.rates is not None
+    _, designs = fleet.least(question.rates)
+    return (question.rates, _own, designs, None) if designs else None
+
+
+def _throughput(fleet: _Fleet, question: Question) -> Answer | None:
+    """Largest scale of the mix within the budget."""
+    workloads = fleet.scenario.workloads
+    total_mix = sum(workload.mix for workload in workloads.values())
+    shares = {name: workload.mix / total_mix for name, workload in workloads.items()}
+
+    def rates(scale: float) -> Rates:
+        return {name: scale * share for name, share in shares.items()}
+
+    high = _largest_scale(fleet, shares)
+    asked = [(w.limits.demand_rps or 0.0) / shares[name] for name, w in workloads.items()]
+    low = max(max(asked), _ALMOST_NOTHING * high)
+    if low > high * (1 + _ROUNDING) or not fleet.least(rates(low))[1]:
+        return None
+    if fleet.scenario.counts == "fractional":
+        cost, designs = fleet.least(rates(low))
+        return rates(low * fleet.budget / cost), _own, designs, None
+    low, high = _bisect(low, high, lambda scale: scale if fleet.least(rates(scale))[1] else None)
+    designs = fleet.least(rates(low))[1]
+    tokens = sum(share * workloads[name].osl_tokens for name, share in shares.items())
+    return rates(low), _own, designs, high * tokens
+
+
+def _largest_scale(fleet: _Fleet, shares: dict[str, float]) -> float:
+    scales = []
+    for name, table in fleet.tables.items():
+        mask = usable(fleet.scenario, table)
+        rates = largest_rates(fleet.scenario, table, mask)[1][runnable(table, mask)]
+        scales.append(float(rates.max(initial=0.0)) / shares[name])
+    if not np.isfinite(min(scales)):
+        raise InputError(NOTHING_BOUNDS)
+    return min(scales)
+
+
+def _interactivity(fleet: _Fleet, question: Question) -> Answer | None:
+    """Highest floor that every workload can be given."""
+    rates = question.rates
+    assert rates is not None
+
+    def stricter(floor: float) -> Stricter:
+        return lambda own: Service(max(own.floor_tps, floor), own.ceiling_s)
+
+    def reached(floor: float) -> float | None:
+        _, designs = fleet.least(rates, stricter(floor))
+        return _worst_interactivity(fleet, designs) if designs else None
+
+    low = reached(0.0)
+    if low is None:
+        return None
+    high = min(_fastest_interactivity(tableau) for tableau in fleet.tableaus.values())
+    low, high = _bisect(low, max(low, high), reached)
+    return rates, stricter(low), fleet.least(rates, stricter(low))[1], high
+
+
+def _fastest_interactivity(tableau: Tableau) -> float:
+    """Bound the interactivity: the fastest option of each step phase, whatever it costs."""
+    step = np.zeros_like(tableau.table.steps)
+    for phase in STEP_PHASES:
+        runs = tableau.table.runs(phase)
+        step = step + np.where(runs, tableau.latency_s[phase].min(axis=0, initial=np.inf), 0.0)
+    return float((tableau.table.tokens_per_step / step)[tableau.able].max(initial=0.0))
+
+
+def _worst_interactivity(fleet: _Fleet, designs: Designs) -> float:
+    return min(
+        request_metrics(fleet.scenario, found.design(fleet.tables[name]), fleet.tables[name]).interactivity_tps
+        for name, found in designs.items()
+    )
+
+
+def _worst_ttft(fleet: _Fleet, designs: Designs) -> float:
+    return max(
+        request_metrics(fleet.scenario, found.design(fleet.tables[name]), fleet.tables[name]).ttft_s
+        for name, found in designs.items()
+    )
+
+
+def _ttft(fleet: _Fleet, question: Question) -> Answer | None:
+    """Shortest ceiling that every workload can be given, as the largest reciprocal."""
+    rates = question.rates
+    assert rates is not None
+
+    def stricter(reciprocal: float) -> Stricter:
+        return lambda own: Service(own.floor_tps, min(own.ceiling_s, 1.0 / reciprocal))
+
+    def reached(reciprocal: float) -> float | None:
+        _, designs = fleet.least(rates, stricter(reciprocal))
+        return 1.0 / _worst_ttft(fleet, designs) if designs else None
+
+    _, designs = fleet.least(rates)
+    if not designs:
+        return None
+    fastest = max(
+        float(tableau.latency_s["target_prefill"].min(initial=np.inf)) for tableau in fleet.tableaus.values()
+    )
+    low, high = _bisect(1.0 / _worst_ttft(fleet, designs), 1.0 / fastest, reached)
+    return rates, stricter(low), fleet.least(rates, stricter(low))[1], 1.0 / high
+
+
+def _bisect(low: float, high: float, reached: Callable[[float], float | None]) -> tuple[float, float]:
+    """Close in on the largest value that is feasible.
+
+    ``reached`` gives, for a value that is feasible, the value that its design really has (at least that value), else
+    null. Returns the largest feasible value found, and the least one known to be infeasible (or the same twice).
+    """
+    at_high = reached(high)
+    if at_high is not None:
+        return high, high
+    while high - low > _CLOSED * high:
+        middle = 0.5 * (low + high)
+        found = reached(middle)
+        if found is None:
+            high = middle
+        else:
+            low = min(max(middle, found), high)
+    return low, high
+
+
+def _value(fleet: _Fleet, aim: Aim, rates: Rates, designs: Designs) -> float:
+    """Compute an aim's figure in its own unit."""
+    workloads = fleet.scenario.workloads
+    if aim == "throughput":
+        return sum(rate * workloads[name].osl_tokens for name, rate in rates.items())
+    if aim == "interactivity":
+        return _worst_interactivity(fleet, designs)
+    if aim == "ttft":
+        return _worst_ttft(fleet, designs)
+    if aim == "energy":
+        return _energy_j_per_token(fleet, designs)
+    return fleet.cost(rates, designs) if aim in ("power", "cost") else 0.0
+
+
+def _energy_j_per_token(fleet: _Fleet, designs: Designs) -> float:
+    workloads = fleet.scenario.workloads
+    total = sum(workload.mix for workload in workloads.values())
+    figure = 0.0
+    for name, found in designs.items():
+        table = fleet.tables[name]
+        energy = sum(float(table.energy_per_request_j(phase)[o, found.s]) for phase, o in found.options.items())
+        figure += workloads[name].mix / total * energy / workloads[name].osl_tokens
+    return figure
+
+
+_ANSWERS: dict[Aim, Callable[[_Fleet, Question], Answer | None]] = {
+    "throughput": _throughput,
+    "interactivity": _interactivity,
+    "ttft": _ttft,
+    "power": _at_rates,
+    "cost": _at_rates,
+    "energy": _at_rates,
+    "any": _at_rates,
+}
