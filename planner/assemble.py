@@ -3,49 +3,61 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from math import isinf
 
 from planner.evaluate import Design, RequestMetrics, request_metrics
-from planner.fleet import PoolUse, Serving, forward_power_w, pool_uses, power_w, usd_per_hour
+from planner.fleet import (
+    Deployed,
+    DeviceCount,
+    Member,
+    PoolUse,
+    Racked,
+    Serving,
+    device_counts,
+    forward_power_w,
+    house,
+    pool_uses,
+    power_w,
+    usd_per_hour,
+)
 from planner.limits import Limit, limits_of, value_of
 from planner.options import CostTable
 from planner.schema import documents as doc
 from planner.schema.scenario import Scenario
-from planner.words import OBJECTIVE_UNITS, PHASES, POWER_BASES, STEP_PHASES, Phase
-
-
-@dataclass(frozen=True)
-class Deployed:
-    """A scenario's designs at their rates, with the pools that carry them."""
-
-    scenario: Scenario
-    servings: tuple[Serving, ...]
-    pools: tuple[PoolUse, ...]
+from planner.words import OBJECTIVE_UNITS, PHASES, POWER_BASES, Phase
 
 
 def deploy(
-    scenario: Scenario, designs: Sequence[tuple[Design, float]], tables: dict[str, CostTable] | None = None
+    scenario: Scenario,
+    designs: Sequence[tuple[Design, float]],
+    tables: dict[str, CostTable] | None = None,
+    racks: Racked | None = None,
 ) -> Deployed:
-    """Compute metrics and pools of designs at their request rates."""
+    """Compute metrics and pools of designs at their request rates; ``racks`` are units on offer by (rack, device)."""
     servings = tuple(
         Serving(design, request_metrics(scenario, design, (tables or {}).get(design.workload)), rate)
         for design, rate in designs
     )
-    return Deployed(scenario, servings, pool_uses(scenario, servings))
+    pools = pool_uses(scenario, servings)
+    return Deployed(scenario, servings, pools, house(scenario, pools, racks or {}))
 
 
 def fill_budgets(deployed: Deployed, tables: dict[str, CostTable] | None = None) -> Deployed:
     """Scale all rates until a budget or inventory is used up exactly, where throughput is maximized.
 
-    With fractional counts power, cost and devices are proportional to the rates, so this only removes the rounding that
-    a solver leaves.
+    With fractional counts and without spares power, cost and devices are proportional to the rates, so this only removes
+    the rounding that a solver leaves.
     """
     scenario = deployed.scenario
     ratios = [limit.bound / value for limit, value in limit_values(deployed) if limit.workload is None and value]
-    if scenario.objective != "throughput" or scenario.counts != "fractional" or not ratios:
+    proportional = scenario.counts == "fractional" and not scenario.servers.spare_replicas
+    owns = any(stock.owned for stock in scenario.limits.inventory.values())
+    if scenario.objective != "throughput" or not proportional or owns or not ratios:
         return deployed
     factor = min(ratios)
-    return deploy(scenario, [(serving.design, serving.rate_rps * factor) for serving in deployed.servings], tables)
+    designs = [(serving.design, serving.rate_rps * factor) for serving in deployed.servings]
+    racks = {key: units * max(1.0, factor) for key, units in deployed.racks.items()}
+    return deploy(scenario, designs, tables, racks)
 
 
 def objective_value(deployed: Deployed) -> float | None:
@@ -84,20 +96,15 @@ def throughput_tps(deployed: Deployed) -> float:
 # --------------------------------------------------------------------------------------------------- documents
 
 
-def pool_name(scenario: Scenario, pool: PoolUse) -> str:
-    """Name a pool by its phase, with the workload where there are several."""
-    return pool.phase if len(scenario.workloads) == 1 else f"{pool.workload}.{pool.phase}"
-
-
-def _placement(scenario: Scenario, pool: PoolUse, batch_size: int) -> doc.Placement:
+def _placement(pool: PoolUse, member: Member, batch_size: int) -> doc.Placement:
     return doc.Placement(
-        pool=pool_name(scenario, pool),
+        pool=pool.name,
         device=pool.device,
         tensor_parallel=pool.tensor_parallel,
         batch_size=batch_size,
-        replicas=pool.need,
-        devices=pool.need * pool.tensor_parallel,
-        utilization=_share(pool.busy, pool.replicas),
+        replicas=member.need,
+        devices=member.need * pool.tensor_parallel,
+        utilization=_share(member.busy, pool.replicas),
     )
 
 
@@ -139,9 +146,10 @@ def deployment_document(deployed: Deployed, index: int) -> doc.Deployment:
     design, speculation = serving.design, serving.design.speculation
     placements: dict[Phase, doc.Placement | None] = dict.fromkeys(PHASES)
     for pool in deployed.pools:
-        option = design.options[pool.phase]
-        if pool.serving == index and option is not None:
-            placements[pool.phase] = _placement(scenario, pool, option.batch_size)
+        for member in pool.members:
+            option = design.options[member.phase]
+            if member.serving == index and option is not None:
+                placements[member.phase] = _placement(pool, member, option.batch_size)
     rate = sum(other.rate_rps for other in deployed.servings if other.design.workload == design.workload)
     proposer = speculation.proposer
     return doc.Deployment(
@@ -160,13 +168,18 @@ def pool_documents(deployed: Deployed) -> tuple[doc.Pool, ...]:
     """Write the pools."""
     return tuple(
         doc.Pool(
-            name=pool_name(deployed.scenario, pool),
+            name=pool.name,
+            models=pool.models,
             device=pool.device,
             tensor_parallel=pool.tensor_parallel,
             replicas=pool.replicas,
+            spare_replicas=deployed.scenario.servers.spare_replicas,
             devices=pool.devices,
             utilization=_share(pool.busy, pool.replicas),
-            phases=(doc.PoolMember(workload=pool.workload, deployment=pool.serving, phase=pool.phase),),
+            phases=tuple(
+                doc.PoolMember(workload=member.workload, deployment=member.serving, phase=member.phase)
+                for member in pool.members
+            ),
         )
         for pool in deployed.pools
     )
@@ -174,23 +187,26 @@ def pool_documents(deployed: Deployed) -> tuple[doc.Pool, ...]:
 
 def fleet_documents(deployed: Deployed) -> tuple[doc.FleetRow, ...]:
     """Write devices by type, in catalog order; null instead of a sum of request slots."""
-    scenario, rows = deployed.scenario, []
-    for name, device in scenario.catalog.devices.items():
-        mine = [pool for pool in deployed.pools if pool.device == name]
-        if not mine:
-            continue
-        count = sum(pool.devices for pool in mine)
-        watts = device.provisioned_power_w
-        rows.append(
-            doc.FleetRow(
-                device=name,
-                devices=None if device.count_unit == "request_slots" else count,
-                available=scenario.limits.inventory.get(name),
-                provisioned_w=None if watts is None else scenario.pue * count * watts,
-                usd_per_hour=None if device.price is None else count * device.price.usd_per_hour,
-            )
-        )
-    return tuple(rows)
+    counts = device_counts(deployed.scenario, deployed.pools)
+    return tuple(_fleet_row(deployed, count) for count in counts.values())
+
+
+def _fleet_row(deployed: Deployed, count: DeviceCount) -> doc.FleetRow:
+    scenario = deployed.scenario
+    device, stock = scenario.catalog.devices[count.device], scenario.limits.inventory.get(count.device)
+    slots, watts = device.count_unit == "request_slots", device.provisioned_power_w
+    racks = {rack: units for (rack, name), units in deployed.racks.items() if name == count.device}
+    return doc.FleetRow(
+        device=count.device,
+        devices=None if slots else count.had,
+        available=None if stock is None or isinf(stock.available) else int(stock.available),
+        nodes=count.nodes,
+        owned=None if stock is None else stock.owned,
+        bought=None if slots else count.bought,
+        racks=racks if scenario.servers.racks else None,
+        provisioned_w=None if watts is None else scenario.pue * count.had * watts,
+        usd_per_hour=None if device.price is None else count.bought * device.price.usd_per_hour,
+    )
 
 
 def power_document(deployed: Deployed) -> doc.PowerByBasis:
@@ -215,38 +231,41 @@ def totals_document(deployed: Deployed) -> doc.Totals:
 
 def limit_values(deployed: Deployed) -> list[tuple[Limit, float | None]]:
     """Compute what the deployment has for every limit of its scenario."""
-    return [
-        (limit, value_of(limit, deployed.scenario, deployed.servings, deployed.pools))
-        for limit in limits_of(deployed.scenario)
-    ]
+    return [(limit, value_of(limit, deployed)) for limit in limits_of(deployed.scenario)]
 
 
 def memory_rows(deployed: Deployed) -> tuple[doc.LimitRow, ...]:
-    """Write how full the memory of each step pool is, in sequences; binding where it sizes the pool."""
-    scenario, rows = deployed.scenario, []
+    """Write how full the memory of each pool is, in sequences of its phases; binding where it sizes the pool."""
+    rows = []
     for pool in deployed.pools:
-        use = deployed.servings[pool.serving].metrics.phases[pool.phase]
-        if pool.phase not in STEP_PHASES or use is None or use.sequences == float("inf"):
-            continue
-        bound = scenario.max_utilization * use.sequences * pool.replicas
-        value = scenario.max_utilization * use.sequences * pool.memory_need
-        rows.append(
-            doc.LimitRow(
-                name="memory",
-                workload=pool.workload,
-                device=pool.device,
-                phase=pool.phase,
-                basis=None,
-                unit="sequence",
-                bound=bound,
-                value=value,
-                slack=bound - value,
-                binding=pool.memory_need >= pool.capacity_need,
-                marginal_value=None,
-                marginal_delta=None,
-            )
-        )
+        serving = pool.replicas - deployed.scenario.servers.spare_replicas
+        for member in pool.members:
+            if member.memory_need > 0:
+                rows.append(_memory_row(deployed, pool, member, serving))
     return tuple(rows)
+
+
+def _memory_row(deployed: Deployed, pool: PoolUse, member: Member, serving: float) -> doc.LimitRow:
+    metrics = deployed.servings[member.serving].metrics
+    rate = deployed.servings[member.serving].rate_rps
+    value = rate * metrics.residency_s
+    # What the pool holds if the other phases' share of its memory stays as it is.
+    bound = value * (serving - (pool.memory_need - member.memory_need)) / member.memory_need
+    return doc.LimitRow(
+        name="memory",
+        workload=member.workload,
+        device=pool.device,
+        rack=None,
+        phase=member.phase,
+        basis=None,
+        unit="sequence",
+        bound=bound,
+        value=value,
+        slack=bound - value,
+        binding=pool.memory_need >= pool.capacity_need,
+        marginal_value=None,
+        marginal_delta=None,
+    )
 
 
 NO_TOTALS = doc.Totals(

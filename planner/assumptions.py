@@ -48,12 +48,31 @@ def _switches(scenario: Scenario) -> list[str]:
         found.append("the first token comes from the first verify (from the prefill at draft length 0)")
     else:
         found.append("the first token comes from the prefill")
-    found.append("private pools: prefill does not interfere with decode")
-    found.append("one design per workload: optimal means among plans with max_shares 1")
+    found += _pooling(scenario)
     if fixed_rates(scenario) is not None and not has_demand(scenario):
         found.append("no demand is given: figures are for 1 request/s in total")
     elif scenario.objective == "throughput" and fixed_rates(scenario) is not None:
         found.append("no budget or inventory bounds the throughput: the plan serves exactly the demand")
+    return found
+
+
+def _pooling(scenario: Scenario) -> list[str]:
+    servers = scenario.servers
+    found = ["private pools: prefill does not interfere with decode"]
+    if scenario.shared_pools:
+        found = ["shared pools: phases of the same models share replicas; prefill is taken not to slow decode"]
+    if scenario.max_shares == 1:
+        found.append("one design per workload: optimal means among plans with max_shares 1")
+    else:
+        found.append(f"at most {scenario.max_shares} designs per workload: optimal means among such plans")
+    if servers.by_node:
+        found.append("devices are bought by whole nodes; replicas are packed into them without gaps")
+    if servers.spare_replicas:
+        found.append(f"{servers.spare_replicas} spare replica(s) in every pool that serve nothing")
+    if servers.min_batch_fill:
+        found.append(f"decode batches are filled to at least {servers.min_batch_fill:.0%}")
+    if servers.racks:
+        found.append("racks are limited in provisioned watts; any device may stand in any rack that takes its type")
     return found
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.measure import Kind, measure_of
-from planner.options import CostTable
+from planner.options import CostTable, Option
 from planner.schema.scenario import Scenario
 from planner.words import PHASES, Phase
 
@@ -32,24 +32,20 @@ def _budget_rates(
     return rates
 
 
+def _replicas_available(scenario: Scenario, option: Option) -> float:
+    stock = scenario.limits.inventory.get(option.device)
+    if stock is None or np.isinf(stock.available):
+        return np.inf
+    replicas = stock.available / option.tensor_parallel
+    return float(np.floor(replicas)) if scenario.counts == "integer" else replicas
+
+
 def _inventory_rates(scenario: Scenario, table: CostTable, phase: Phase) -> Floats:
     """(O, S) rate that every device in the inventory could carry if it served this option alone."""
     busy = table.busy_s(phase)
-    inventory = scenario.limits.inventory
-    replicas = np.array(
-        [
-            [
-                inventory[option.device] // option.tensor_parallel
-                if scenario.counts == "integer"
-                else inventory[option.device] / option.tensor_parallel
-            ]
-            if option.device in inventory
-            else [np.inf]
-            for option in table.phases[phase].options
-        ]
-    ).reshape(-1, 1)
+    available = np.array([_replicas_available(scenario, option) for option in table.phases[phase].options])
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(busy > 0, scenario.max_utilization * replicas / busy, np.inf)
+        return np.where(busy > 0, scenario.max_utilization * available.reshape(-1, 1) / busy, np.inf)
 
 
 def largest_rates(

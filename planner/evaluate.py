@@ -125,9 +125,9 @@ def request_metrics(scenario: Scenario, design: Design, table: CostTable | None 
         option, costs = design.options[phase], table.phases[phase]
         if not table.runs(phase)[s]:
             continue
-        if option is None or option not in costs.options:
+        if option is None or option.bare not in costs.options:
             raise KeyError(f"{phase} cannot run on {option}")
-        o = costs.options.index(option)
+        o = costs.options.index(option.bare)
         latency[phase] = float(costs.latency_s[o, s])
         uses[phase] = PhaseUse(
             float(table.busy_s(phase)[o, s]),

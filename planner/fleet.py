@@ -1,4 +1,4 @@
-"""Replicas, devices, power on its three bases, and cost, for designs that serve given rates."""
+"""Pools, replicas, devices, power on its three bases, and cost, for designs that serve given rates."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from planner.evaluate import Design, PhaseUse, RequestMetrics
+from planner.evaluate import Design, RequestMetrics
+from planner.memory import free_bytes, kv_bytes_per_sequence
+from planner.options import Option, model_of
 from planner.schema.catalog import Device
 from planner.schema.scenario import Scenario
 from planner.words import PHASES, STEP_PHASES, Phase, PowerBasis
@@ -24,32 +26,61 @@ class Serving:
 
 
 @dataclass(frozen=True)
-class PoolUse:
-    """Replicas of one (model, device type, degree) for one phase of one serving.
+class Member:
+    """A phase of a serving in a pool.
 
     ``busy``: replica-equivalents at work. ``capacity_need`` and ``memory_need``: replicas that the flow and the held
-    sequences ask for. ``replicas``: what is bought. ``forward_w``: forward power of the phase.
+    sequences ask for. ``forward_w``: forward power of the phase.
     """
 
     serving: int
     workload: str
     phase: Phase
-    device: str
-    tensor_parallel: int
     busy: float
     capacity_need: float
     memory_need: float
-    replicas: float
     forward_w: float
 
     @property
     def need(self) -> float:
-        """Replicas needed, fractional."""
+        """Replicas that the phase alone would need, fractional."""
+        return max(self.capacity_need, self.memory_need)
+
+
+@dataclass(frozen=True)
+class PoolUse:
+    """Replicas of one (model set, device type, degree), and the phases that they serve. ``replicas`` is what is bought."""
+
+    name: str
+    models: tuple[str, ...]
+    device: str
+    tensor_parallel: int
+    members: tuple[Member, ...]
+    replicas: float
+
+    @property
+    def busy(self) -> float:
+        """Replica-equivalents at work."""
+        return sum(member.busy for member in self.members)
+
+    @property
+    def capacity_need(self) -> float:
+        """Replicas that carry all flows."""
+        return sum(member.capacity_need for member in self.members)
+
+    @property
+    def memory_need(self) -> float:
+        """Replicas that hold all sequences."""
+        return sum(member.memory_need for member in self.members)
+
+    @property
+    def need(self) -> float:
+        """Replicas needed to serve, fractional, spares left out."""
         return max(self.capacity_need, self.memory_need)
 
     @property
     def devices(self) -> float:
-        """Devices bought."""
+        """Devices that the replicas use."""
         return self.replicas * self.tensor_parallel
 
 
@@ -82,35 +113,120 @@ def least_count(need: float, integer: bool) -> float:
     return float(math.ceil(need - COUNT_TOLERANCE * max(1.0, need)))
 
 
-def pool_uses(scenario: Scenario, servings: Sequence[Serving]) -> tuple[PoolUse, ...]:
-    """Size a private pool for every phase that every serving runs."""
-    return tuple(
-        _pool_use(scenario, index, serving, phase, use)
-        for index, serving in enumerate(servings)
-        for phase in PHASES
-        if (use := serving.metrics.phases[phase]) is not None
+PoolKey = tuple[str, tuple[str, ...], str, int]
+
+
+def pool_key(scenario: Scenario, serving: int, design: Design, phase: Phase, option: Option) -> PoolKey:
+    """Say which pool a phase of a design uses: name, model set, device type, degree.
+
+    Shared pools are one per model set, device type and degree; private ones one per design and phase.
+    """
+    model = model_of(scenario, phase, design.speculation.proposer)
+    assert model is not None  # a phase that runs has a model
+    if scenario.shared_pools:
+        models = option.models or (model,)
+        name = (
+            "+".join(models)
+            + f"@{option.device}"
+            + (f":tp{option.tensor_parallel}" if option.tensor_parallel > 1 else "")
+        )
+        return name, models, option.device, option.tensor_parallel
+    name = phase if len(scenario.workloads) == 1 else f"{design.workload}.{phase}"
+    return (
+        name + (f".{serving + 1}" if scenario.max_shares > 1 else ""),
+        (model,),
+        option.device,
+        option.tensor_parallel,
     )
 
 
-def _pool_use(scenario: Scenario, index: int, serving: Serving, phase: Phase, use: PhaseUse) -> PoolUse:
-    option = serving.design.options[phase]
-    assert option is not None  # a phase with a use has an option
-    capacity = capacity_replicas(serving.rate_rps, use.busy_s, scenario.max_utilization)
+def pool_uses(scenario: Scenario, servings: Sequence[Serving]) -> tuple[PoolUse, ...]:
+    """Size the pools of all servings: the least replicas that carry the flow and hold the sequences, plus the spares."""
+    members: dict[PoolKey, list[Member]] = {}
+    for index, serving in enumerate(servings):
+        for phase in PHASES:
+            option = serving.design.options[phase]
+            if option is not None and serving.metrics.phases[phase] is not None:
+                key = pool_key(scenario, index, serving.design, phase, option)
+                members.setdefault(key, []).append(_member(scenario, index, serving, phase, option, key))
+    return tuple(_pool(scenario, key, some) for key, some in members.items())
+
+
+def _pool(scenario: Scenario, key: PoolKey, members: list[Member]) -> PoolUse:
+    pool = PoolUse(*key, members=tuple(members), replicas=0.0)
+    count = least_count(pool.need, scenario.counts == "integer") + scenario.servers.spare_replicas
+    return PoolUse(*key, members=tuple(members), replicas=count)
+
+
+def _member(scenario: Scenario, index: int, serving: Serving, phase: Phase, option: Option, key: PoolKey) -> Member:
+    use = serving.metrics.phases[phase]
+    assert use is not None  # only phases that run become members
     held = 0.0
     if phase in STEP_PHASES:
-        held = memory_replicas(serving.rate_rps, serving.metrics.residency_s, use.sequences, scenario.max_utilization)
-    return PoolUse(
+        sequences = (
+            shared_sequences(scenario, serving.design, phase, option, key[1])
+            if scenario.shared_pools
+            else use.sequences
+        )
+        held = memory_replicas(serving.rate_rps, serving.metrics.residency_s, sequences, scenario.max_utilization)
+    return Member(
         serving=index,
         workload=serving.design.workload,
         phase=phase,
-        device=option.device,
-        tensor_parallel=option.tensor_parallel,
         busy=serving.rate_rps * use.busy_s,
-        capacity_need=capacity,
+        capacity_need=capacity_replicas(serving.rate_rps, use.busy_s, scenario.max_utilization),
         memory_need=held,
-        replicas=least_count(max(capacity, held), scenario.counts == "integer"),
         forward_w=serving.rate_rps * use.energy_j,
     )
+
+
+def shared_sequences(scenario: Scenario, design: Design, phase: Phase, option: Option, models: Sequence[str]) -> float:
+    """Sequences that a replica of a shared pool would hold if it held nothing else: free bytes over KV bytes, not rounded."""
+    model = model_of(scenario, phase, design.speculation.proposer)
+    assert model is not None
+    catalog = scenario.catalog
+    free = free_bytes(catalog.devices[option.device], [catalog.models[name] for name in models], option.tensor_parallel)
+    kv_bytes = kv_bytes_per_sequence(catalog.models[model], scenario.workloads[design.workload])
+    return math.inf if math.isinf(free) or not kv_bytes else free / kv_bytes
+
+
+# ------------------------------------------------------------------------------------------------ devices
+
+
+@dataclass(frozen=True)
+class DeviceCount:
+    """Devices of one type: those that pools use, those that are had (whole nodes where bought so), those to buy."""
+
+    device: str
+    used: float
+    had: float
+    nodes: float | None
+    bought: float
+
+
+def device_counts(scenario: Scenario, pools: Sequence[PoolUse]) -> dict[str, DeviceCount]:
+    """Count devices by type, in catalog order."""
+    used = {name: sum(pool.devices for pool in pools if pool.device == name) for name in scenario.catalog.devices}
+    return {name: _device_count(scenario, name, count) for name, count in used.items() if count > 0}
+
+
+def devices_per_unit(scenario: Scenario, device: str) -> float:
+    """Devices of a unit that is bought and housed: of a node where devices are bought so, else one."""
+    per_host = scenario.catalog.devices[device].devices_per_host
+    return float(per_host) if scenario.servers.by_node and per_host is not None else 1.0
+
+
+def _device_count(scenario: Scenario, name: str, used: float) -> DeviceCount:
+    per_host = scenario.catalog.devices[name].devices_per_host
+    had, nodes = used, None
+    if scenario.servers.by_node and per_host is not None:
+        nodes = least_count(used / per_host, scenario.counts == "integer")
+        had = nodes * per_host
+    stock = scenario.limits.inventory.get(name)
+    return DeviceCount(name, used, had, nodes, max(0.0, had - (stock.owned if stock else 0)))
+
+
+# -------------------------------------------------------------------------------------------- power and cost
 
 
 def forward_power_w(servings: Sequence[Serving]) -> float:
@@ -138,22 +254,58 @@ def power_w(
         return None
     if basis == "forward":
         return scenario.pue * forward_power_w(servings)
+    counts = device_counts(scenario, pools).values()
     if basis == "provisioned":
-        return scenario.pue * sum(pool.devices * (devices[pool.device].provisioned_power_w or 0.0) for pool in pools)
-    moved = sum(serving.rate_rps * serving.metrics.transfer_energy_j for serving in servings)
-    drawn = sum(
-        (devices[pool.device].idle_power_w or 0.0) * (pool.devices - pool.busy * pool.tensor_parallel) + pool.forward_w
-        for pool in pools
-    )
-    return scenario.pue * scenario.host_factor * (drawn + moved)
+        return scenario.pue * sum(count.had * (devices[count.device].provisioned_power_w or 0.0) for count in counts)
+    idle = sum(count.had * (devices[count.device].idle_power_w or 0.0) for count in counts)
+    working = sum(pool.busy * pool.tensor_parallel * (devices[pool.device].idle_power_w or 0.0) for pool in pools)
+    return scenario.pue * scenario.host_factor * (idle - working + forward_power_w(servings))
 
 
 def usd_per_hour(scenario: Scenario, pools: Sequence[PoolUse]) -> float | None:
-    """Cost of the devices of the pools; null where a device has no price."""
+    """Cost of the devices to buy; null where one of them has no price."""
     total = 0.0
-    for pool in pools:
-        price = scenario.catalog.devices[pool.device].price
-        if price is None:
+    for count in device_counts(scenario, pools).values():
+        price = scenario.catalog.devices[count.device].price
+        if price is None and count.bought > 0:
             return None
-        total += pool.devices * price.usd_per_hour
+        total += count.bought * (price.usd_per_hour if price else 0.0)
     return total
+
+
+# -------------------------------------------------------------------------------------------------- deployment
+
+Racked = dict[tuple[str, str], float]
+
+
+@dataclass(frozen=True)
+class Deployed:
+    """A scenario's designs at their rates, the pools that carry them, and units by (rack, device type)."""
+
+    scenario: Scenario
+    servings: tuple[Serving, ...]
+    pools: tuple[PoolUse, ...]
+    racks: Racked
+
+
+def house(scenario: Scenario, pools: Sequence[PoolUse], offered: Racked) -> Racked:
+    """Take from the racks on offer no more units than the devices need: the last ones stay empty."""
+    housed: Racked = {}
+    for name, count in device_counts(scenario, pools).items():
+        left = count.had / devices_per_unit(scenario, name)
+        for (rack, device), units in offered.items():
+            if device == name and left > 0:
+                taken = min(left, float(round(units)) if scenario.counts == "integer" else units)
+                housed[rack, device] = taken
+                left -= taken
+    return housed
+
+
+def rack_power_w(deployed: Deployed, rack: str) -> float:
+    """Provisioned watts of a rack, PUE included."""
+    scenario = deployed.scenario
+    return scenario.pue * sum(
+        units * devices_per_unit(scenario, device) * (scenario.catalog.devices[device].provisioned_power_w or 0.0)
+        for (at, device), units in deployed.racks.items()
+        if at == rack
+    )

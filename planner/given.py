@@ -120,7 +120,7 @@ def _memory_warnings(design: Design, table: CostTable) -> list[str]:
         if option is None:
             continue
         costs = table.phases[phase]
-        held = costs.sequences[costs.options.index(option), 0]
+        held = costs.sequences[costs.options.index(option.bare), 0]
         if held < option.batch_size:
             found.append(f"{phase} on {option}: memory holds {held:g} sequences, less than the batch")
     return found

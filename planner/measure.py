@@ -47,9 +47,15 @@ def device_figure(scenario: Scenario, table: CostTable, phase: Phase, field: str
     values = []
     for option in table.phases[phase].options:
         device = devices[option.device]
-        figure = (device.price.usd_per_hour if device.price else 0.0) if field == "price" else getattr(device, field)
+        figure = _price(scenario, option.device) if field == "price" else getattr(device, field)
         values.append((figure or 0.0) * option.tensor_parallel)
     return np.array(values, dtype=float).reshape(-1, 1)
+
+
+def _price(scenario: Scenario, device: str) -> float:
+    """Least price of a device: nothing where some are owned."""
+    stock, price = scenario.limits.inventory.get(device), scenario.catalog.devices[device].price
+    return 0.0 if price is None or (stock is not None and stock.owned > 0) else price.usd_per_hour
 
 
 def measure_of(scenario: Scenario, table: CostTable, phase: Phase, kind: Kind) -> Measure:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,11 +21,17 @@ HIDDEN_STATE_KINDS = frozenset({"eagle3"})
 
 @dataclass(frozen=True, order=True)
 class Option:
-    """One way to run one phase."""
+    """One way to run one phase. ``models`` names the model set of a shared pool; empty, the pool is private."""
 
     device: str
     tensor_parallel: int
     batch_size: int
+    models: tuple[str, ...] = ()
+
+    @property
+    def bare(self) -> Option:
+        """The option without its pool, as the cost table holds it."""
+        return replace(self, models=())
 
     def __str__(self) -> str:
         """Write the option as ``--place`` reads it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from planner.evaluate import Design
@@ -12,20 +12,26 @@ from planner.words import MAXIMIZED, Objective, Status
 
 CLOSED_GAP = 1e-6
 
-Aim = Objective | Literal["ttft", "devices", "any"]
+Aim = Objective | Literal["rate", "ttft", "devices", "any"]
 
 
 @dataclass(frozen=True)
 class Question:
-    """What is optimized: an aim at exact rates by workload (null: free); ``device`` is the type whose count is asked.
+    """What is optimized: an aim at exact rates by workload. A workload without a rate is free; null: all, in their mix.
 
-    The five objectives, and three aims that only explanations ask for: the least TTFT of the worst workload, the fewest
-    devices of a type, and any plan at all.
+    The five objectives, and four aims that only explanations ask for: the largest rate of one workload, the least TTFT,
+    the fewest devices of a type, and any plan at all. ``workload`` narrows a rate, interactivity or TTFT to one workload
+    (null: the worst of all), ``device`` names the type whose count is asked.
     """
 
     aim: Aim
     rates: dict[str, float] | None
+    workload: str | None = None
     device: str | None = None
+
+    def concerns(self, workload: str) -> bool:
+        """Whether the aim is about a workload's service or rate."""
+        return self.workload in (None, workload)
 
 
 def question_of(scenario: Scenario) -> Question:
@@ -37,7 +43,7 @@ def question_of(scenario: Scenario) -> Question:
 class Solution:
     """Designs with rates, and what is proven. ``designs`` is empty where there is no plan.
 
-    ``method`` says which part of the planner found it.
+    ``method`` says which part of the planner found it; ``racks`` holds units by (rack, device type).
     """
 
     status: Status
@@ -47,6 +53,7 @@ class Solution:
     gap: float | None
     runtime_s: float
     method: Literal["structure", "program"]
+    racks: dict[tuple[str, str], float] = field(default_factory=dict)
 
 
 def relative_gap(value: float, bound: float) -> float:
@@ -60,4 +67,4 @@ def relative_gap(value: float, bound: float) -> float:
 
 def is_maximized(aim: Aim) -> bool:
     """Whether more of the aim's figure is better."""
-    return aim in MAXIMIZED
+    return aim in MAXIMIZED or aim == "rate"

@@ -11,7 +11,6 @@ import numpy as np
 from planner import __version__, whatif
 from planner.assemble import (
     NO_TOTALS,
-    Deployed,
     deploy,
     deployment_document,
     fill_budgets,
@@ -26,6 +25,7 @@ from planner.assemble import (
 from planner.assumptions import assumptions_of, warnings_of
 from planner.check import check
 from planner.errors import CheckError, InputError
+from planner.fleet import Deployed
 from planner.optimise import optimise
 from planner.options import CostTable, cost_table
 from planner.question import Solution
@@ -97,7 +97,7 @@ def require_options(scenario: Scenario, tables: dict[str, CostTable]) -> None:
 def _plan(
     scenario: Scenario, tables: dict[str, CostTable], solution: Solution, settings: Settings, start: float
 ) -> doc.Plan:
-    deployed = fill_budgets(deploy(scenario, solution.designs, tables), tables)
+    deployed = fill_budgets(deploy(scenario, solution.designs, tables, solution.racks), tables)
     value = objective_value(deployed)
     assert value is not None  # figures that the objective needs were required
     bound, gap = _closed(scenario, value, solution)

@@ -25,6 +25,7 @@ Tick = Callable[[str], None]
 _ALMOST_NO_RATE_RPS = 1e-6
 _NO_CHANGE = 1e-7
 _STEP_W = 1e3
+_FEW = 8
 
 # ------------------------------------------------------------------------------------------------- limits
 
@@ -56,6 +57,7 @@ def limit_row(
         name=limit.name,
         workload=limit.workload,
         device=limit.device,
+        rack=limit.rack,
         phase=None,
         basis=limit.basis,
         unit=limit.unit,
@@ -170,7 +172,7 @@ def _baseline(pinned: _Pinned) -> doc.Baseline:
     solution = optimise(scenario, tables, polish=False)
     if not solution.designs:
         return _broken_baseline(pinned, tables)
-    deployed = fill_budgets(deploy(scenario, solution.designs, tables), tables)
+    deployed = fill_budgets(deploy(scenario, solution.designs, tables, solution.racks), tables)
     worst = min(deployed.servings, key=lambda serving: serving.metrics.interactivity_tps)
     forward = sum(serving.rate_rps * serving.metrics.energy_j for serving in deployed.servings)
     return doc.Baseline(
@@ -220,13 +222,28 @@ def is_feasible(scenario: Scenario, tables: Tables) -> bool:
 
 
 def smallest_conflict(scenario: Scenario, tables: Tables) -> tuple[Limit, ...]:
-    """Find a smallest set of limits that no plan meets together; empty if even no limit at all is too much."""
+    """Find a smallest set of limits that no plan meets together; empty if even no limit at all is too much.
+
+    Up to ``_FEW`` limits every set is tried, by size. Beyond, limits are dropped one by one as long as what is left still
+    conflicts: then no member can be spared, though a smaller set may exist elsewhere.
+    """
     limits = limits_of(scenario)
+    if len(limits) > _FEW:
+        return _irreducible_conflict(scenario, tables, limits)
     for size in range(len(limits) + 1):
         for some in combinations(limits, size):
             if not is_feasible(_holding(scenario, some), tables):
                 return some
     return ()
+
+
+def _irreducible_conflict(scenario: Scenario, tables: Tables, limits: tuple[Limit, ...]) -> tuple[Limit, ...]:
+    kept = list(limits)
+    for limit in limits:
+        fewer = [other for other in kept if other != limit]
+        if not is_feasible(_holding(scenario, fewer), tables):
+            kept = fewer
+    return tuple(kept)
 
 
 def conflicts(scenario: Scenario, tables: Tables) -> tuple[doc.Conflict, ...]:
@@ -260,6 +277,7 @@ def _conflict(scenario: Scenario, tables: Tables, limit: Limit, others: Sequence
         limit=limit.name,
         workload=limit.workload,
         device=limit.device,
+        rack=limit.rack,
         unit=limit.unit,
         asked=limit.bound,
         achievable=_nearest_achievable(held, tables, limit),
@@ -275,12 +293,11 @@ def _nearest_achievable(held: Scenario, tables: Tables, limit: Limit) -> float |
         "interactivity_floor": "interactivity",
         "ttft_ceiling": "ttft",
     }
-    if limit.name != "demand":
-        question = Question(aims[limit.name], _rates_under(held), limit.device)
-        return _optimum(held, tables, question).value
-    solution = _optimum(held, tables, Question("throughput", None))
-    tokens = sum(w.mix * w.osl_tokens for w in held.workloads.values()) / sum(w.mix for w in held.workloads.values())
-    return None if solution.value is None else solution.value / tokens
+    rates = _rates_under(held)
+    if limit.name == "demand" and limit.workload is not None:
+        others = {name: rate for name, rate in rates.items() if name != limit.workload}
+        return _optimum(held, tables, Question("rate", others, limit.workload)).value
+    return _optimum(held, tables, Question(aims[limit.name], rates, limit.workload, limit.device)).value
 
 
 def _optimum(scenario: Scenario, tables: Tables, question: Question) -> Solution:
@@ -301,6 +318,7 @@ def _memory_conflicts(scenario: Scenario, tables: Tables) -> Iterator[doc.Confli
                 limit="memory",
                 workload=name,
                 device=device,
+                rack=None,
                 unit="sequence",
                 asked=float(costs.batch_sizes.min()),
                 achievable=held,

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from planner.milp.solver import Linear, Program
-from planner.milp.variables import Choice, PoolCount, Slot
-from planner.options import Option
+from planner.bounds import Floats
+from planner.fleet import devices_per_unit
+from planner.measure import device_figure
+from planner.memory import kv_bytes_per_sequence
+from planner.milp.solver import Linear, Program, Sense
+from planner.milp.variables import Choice, DeviceVariables, PoolCount, Slot, is_finite
 from planner.schema.scenario import Scenario
 from planner.transfers import Transfer, kv_transfer, step_exchange
-from planner.words import PHASES, Phase
+from planner.words import PHASES, STEP_PHASES, Phase
 
 # ---------------------------------------------------------------------------------------- one design per slot
 
 
 def one_speculation(program: Program, slot: Slot) -> None:
-    """Σ_s δ[s] = 1."""
-    program.row(f"one_speculation_{slot.prefix}", Linear((d, 1.0) for d in slot.delta.values()), "==", 1.0)
+    """Σ_s δ[s] = 1 for a workload's first slot, ≤ 1 for the others."""
+    sense: Sense = "==" if slot.share == 0 else "<="
+    program.row(f"one_speculation_{slot.prefix}", Linear((d, 1.0) for d in slot.delta.values()), sense, 1.0)
 
 
 def one_option_per_phase(program: Program, slot: Slot) -> None:
@@ -208,24 +212,54 @@ def ttft_ceiling(program: Program, scenario: Scenario, slot: Slot, transfers: Tr
 # --------------------------------------------------------------------------------------------------- the fleet
 
 
-def pool_capacity(program: Program, scenario: Scenario, slot: Slot) -> None:
-    """max_utilization·replicas ≥ Σ busy·f for every pool."""
-    for pool in slot.pools:
-        busy = slot.table.busy_s(pool.phase)
-        row = Linear((c.f, slot.rate_unit_rps * float(busy[c.o, c.s])) for c in pool.choices)
-        row.add([(pool.n, -scenario.max_utilization)])
+def pool_in_use(program: Program, pools: Sequence[PoolCount]) -> None:
+    """used ≥ Σ x for every phase of every slot that may use the pool."""
+    for pool in pools:
+        for slot, phase in pool.parts():
+            row = Linear([*((c.x, 1.0) for c in pool.of(slot, phase)), (pool.used, -1.0)])
+            program.row(f"pool_in_use_{pool.name}_{slot.prefix}_{phase}", row, "<=", 0.0)
+
+
+def _serving(scenario: Scenario, pool: PoolCount, factor: float) -> Linear:
+    """Replicas that serve, spares left out, times a factor."""
+    return Linear([(pool.n, factor), (pool.used, -factor * scenario.servers.spare_replicas)])
+
+
+def _busy(pool: PoolCount) -> Linear:
+    """Replica-equivalents at work, Σ busy·f."""
+    total = Linear()
+    for slot, phase in pool.parts():
+        busy = slot.table.busy_s(phase)
+        total.add((c.f, slot.rate_unit_rps * float(busy[c.o, c.s])) for c in pool.of(slot, phase))
+    return total
+
+
+def pool_capacity(program: Program, scenario: Scenario, pools: Sequence[PoolCount]) -> None:
+    """max_utilization·(replicas − spares) ≥ Σ busy·f for every pool."""
+    for pool in pools:
+        row = _busy(pool).add(_serving(scenario, pool, -scenario.max_utilization).pairs())
         program.row(f"pool_capacity_{pool.name}", row, "<=", 0.0)
 
 
-def pool_is_bought(program: Program, scenario: Scenario, slot: Slot) -> None:
-    """Replicas ≥ Σ x for every pool: where counts are whole, a pool that serves anything has a replica.
+def pool_is_bought(program: Program, scenario: Scenario, pools: Sequence[PoolCount]) -> None:
+    """Replicas ≥ (1 + spares)·used for every pool, where counts are whole.
 
     Without it a budget too small for one replica of each phase would give a plan that serves nothing.
     """
     if scenario.counts == "integer":
-        for pool in slot.pools:
-            row = Linear((choice.x, 1.0) for choice in pool.choices)
-            program.row(f"pool_is_bought_{pool.name}", row.add([(pool.n, -1.0)]), "<=", 0.0)
+        for pool in pools:
+            row = Linear([(pool.used, 1.0 + scenario.servers.spare_replicas), (pool.n, -1.0)])
+            program.row(f"pool_is_bought_{pool.name}", row, "<=", 0.0)
+
+
+def batch_fill(program: Program, scenario: Scenario, pools: Sequence[PoolCount]) -> None:
+    """Σ busy·f ≥ min_batch_fill·(replicas − spares) for every decode pool: its batches are filled to that share."""
+    fill = scenario.servers.min_batch_fill
+    if fill > 0:
+        for pool in pools:
+            if any(phase in STEP_PHASES for _, phase in pool.parts()):
+                row = _serving(scenario, pool, fill).add(_busy(pool).pairs(), -1.0)
+                program.row(f"batch_fill_{pool.name}", row, "<=", 0.0)
 
 
 def _held_s(slot: Slot, phase: Phase) -> dict[tuple[int, int], float]:
@@ -240,119 +274,195 @@ _STEP_PAIRS: tuple[tuple[Phase, Phase], ...] = (
 )
 
 
-def pool_memory(program: Program, scenario: Scenario, slot: Slot, transfers: Transfers) -> None:
-    """max_utilization·R·replicas ≥ λ·N·step time (Little's law) for the pools of both step phases.
-
-    While one batch drafts elsewhere another is verified, and both hold KV. The time at the other phase is not a product
-    of variables: it is one total, handed to the pools of this phase in proportion bounds to their flow.
-    """
-    for phase, other in _STEP_PAIRS:
-        pools = [pool for pool in slot.pools if pool.phase == phase]
-        if any(math.isfinite(pool.sequences) for pool in pools):
-            _pool_memory(program, scenario, slot, transfers, pools, phase, other)
-
-
-def _pool_memory(
+def pool_memory(
     program: Program,
     scenario: Scenario,
-    slot: Slot,
-    transfers: Transfers,
-    pools: list[PoolCount],
-    phase: Phase,
-    other: Phase,
+    slots: Sequence[Slot],
+    transfers: Sequence[Transfers],
+    pools: Sequence[PoolCount],
 ) -> None:
+    """max_utilization·capacity·(replicas − spares) ≥ Σ λ·N·step time (Little's law) for the pools of the step phases.
+
+    While one batch drafts elsewhere another is verified, and both hold KV. The time at the other phase is not a product
+    of variables: it is one total, handed to the pools of this phase in shares bounded by their flow. A private pool
+    holds sequences; a shared one has one row in bytes, with the KV of all its phases.
+    """
+    held: dict[str, Linear] = {}
+    for slot, moved in zip(slots, transfers, strict=True):
+        for phase, other in _STEP_PAIRS:
+            mine = [pool for pool in pools if pool.of(slot, phase)]
+            if any(is_finite(pool) for pool in mine):
+                for pool, sequences in _held(program, slot, moved, mine, phase, other):
+                    size = _kv_size(scenario, slot, pool, phase)
+                    held.setdefault(pool.name, Linear()).add(sequences.pairs(), size)
+    for pool in pools:
+        if pool.name in held and is_finite(pool):
+            need = held[pool.name]
+            scale = max((abs(coefficient) for _, coefficient in need.pairs()), default=1.0) or 1.0
+            need.add(_serving(scenario, pool, -scenario.max_utilization * pool.capacity).pairs())
+            program.row(f"pool_memory_{pool.name}", need.scaled(1.0 / scale), "<=", 0.0)
+
+
+def _kv_size(scenario: Scenario, slot: Slot, pool: PoolCount, phase: Phase) -> float:
+    """Size of a sequence in the unit of the pool's capacity: itself, or its KV bytes."""
+    if not scenario.shared_pools:
+        return 1.0
+    model = scenario.catalog.models[pool.of(slot, phase)[0].model]
+    return kv_bytes_per_sequence(model, scenario.workloads[slot.workload]) or 0.0
+
+
+def _held(
+    program: Program, slot: Slot, transfers: Transfers, pools: Sequence[PoolCount], phase: Phase, other: Phase
+) -> Iterator[tuple[PoolCount, Linear]]:
+    """Give the sequences that each pool holds for a phase of a slot: those at work in it and its share of the rest."""
     drafts = {s for (s,) in slot.groups["draft_decode"]}
-    elsewhere = _held_s(slot, other)
+    elsewhere, own = _held_s(slot, other), _held_s(slot, phase)
     total = Linear((c.f, elsewhere[c.o, c.s]) for c in slot.choices[other] if c.s in drafts)
     link_s = [a.steps * a.transfer.exposed_s for a in transfers.step]
     for seconds, apart in zip(link_s, transfers.step, strict=True):
         total.add(apart.flow.pairs(), seconds)
     most = max((elsewhere[c.o, c.s] for c in slot.choices[other] if c.s in drafts), default=0.0)
     most += max(link_s, default=0.0)
-    unit = slot.rate_unit_rps
-    scale = max(most, *_held_s(slot, phase).values(), 1e-12) * unit
+    unit_s = max(most, *own.values(), 1e-12)
     for pool in pools:
-        share = program.variable(f"held_elsewhere_{pool.name}")
-        total.add([(share, -scale / unit)])
-        row = Linear([(share, 1.0), *((c.f, -most * unit / scale) for c in pool.choices)])
-        program.row(f"held_elsewhere_{pool.name}", row, "<=", 0.0)
-        if math.isfinite(pool.sequences):
-            own = _held_s(slot, phase)
-            need = Linear([(share, 1.0), *((c.f, own[c.o, c.s] * unit / scale) for c in pool.choices)])
-            need.add([(pool.n, -scenario.max_utilization * pool.sequences / scale)])
-            program.row(f"pool_memory_{pool.name}", need, "<=", 0.0)
-    program.row(f"held_elsewhere_total_{slot.prefix}_{phase}", total.scaled(unit / scale), "==", 0.0)
+        mine = pool.of(slot, phase)
+        share = program.variable(f"held_elsewhere_{pool.name}_{slot.prefix}_{phase}")
+        total.add([(share, -unit_s)])
+        row = Linear([(share, 1.0), *((c.f, -most / unit_s) for c in mine)])
+        program.row(f"held_elsewhere_{pool.name}_{slot.prefix}_{phase}", row, "<=", 0.0)
+        sequences = Linear([(share, unit_s), *((c.f, own[c.o, c.s]) for c in mine)])
+        yield pool, sequences.scaled(slot.rate_unit_rps)
+    program.row(f"held_elsewhere_total_{slot.prefix}_{phase}", total.scaled(1.0 / unit_s), "==", 0.0)
 
 
-def device_inventory(program: Program, scenario: Scenario, slots: Sequence[Slot]) -> None:
-    """Σ tensor_parallel·replicas ≤ devices available, per device type."""
-    for number, (device, available) in enumerate(scenario.limits.inventory.items()):
-        row = Linear(
-            (pool.n, float(pool.tensor_parallel)) for slot in slots for pool in slot.pools if pool.device == device
-        )
-        if row.terms:
-            program.row(f"device_inventory_{number}", row, "<=", float(available))
+def larger_share_first(program: Program, slots: Sequence[Slot]) -> None:
+    """rate[k] ≥ rate[k+1] among the slots of a workload: designs that only change places are one plan."""
+    for slot, following in pairwise(slots):
+        if slot.workload == following.workload:
+            row = Linear((variable, 1.0) for variable in following.rate.values())
+            row.add((variable, -1.0) for variable in slot.rate.values())
+            program.row(f"larger_share_first_{slot.prefix}", row, "<=", 0.0)
 
 
-def fleet_power_w(scenario: Scenario, slots: Sequence[Slot], transfers: Sequence[Transfers]) -> Linear:
+# ----------------------------------------------------------------------------------------------------- devices
+
+
+def _used_devices(pools: Sequence[PoolCount], device: str) -> Linear:
+    return Linear((pool.n, float(pool.tensor_parallel)) for pool in pools if pool.device == device)
+
+
+def whole_nodes(
+    program: Program, scenario: Scenario, pools: Sequence[PoolCount], devices: dict[str, DeviceVariables]
+) -> None:
+    """Σ tensor_parallel·replicas ≤ devices per host · nodes, where devices are bought by the node."""
+    if scenario.servers.by_node:
+        for number, (name, variables) in enumerate(devices.items()):
+            row = _used_devices(pools, name).add(variables.had.pairs(), -1.0)
+            program.row(f"whole_nodes_{number}", row, "<=", 0.0)
+
+
+def purchases(program: Program, scenario: Scenario, devices: dict[str, DeviceVariables]) -> None:
+    """Bought ≥ devices had − devices owned."""
+    for number, (name, variables) in enumerate(devices.items()):
+        stock = scenario.limits.inventory.get(name)
+        if stock is not None and stock.owned > 0:
+            row = Linear(variables.had.pairs()).add(variables.bought.pairs(), -1.0)
+            program.row(f"purchases_{number}", row, "<=", float(stock.owned))
+
+
+def device_inventory(program: Program, scenario: Scenario, devices: dict[str, DeviceVariables]) -> None:
+    """Devices had ≤ devices available, per device type."""
+    for number, (name, stock) in enumerate(scenario.limits.inventory.items()):
+        if name in devices and np.isfinite(stock.available):
+            program.row(f"device_inventory_{number}", devices[name].had, "<=", stock.available)
+
+
+def rack_power(program: Program, scenario: Scenario, devices: dict[str, DeviceVariables]) -> dict[tuple[str, str], Any]:
+    """Provisioned watts of every rack ≤ its limit, and every device stands in a rack that takes its type.
+
+    Returns
+    -------
+    dict
+        Units (nodes, or devices where bought singly) by (rack, device type).
+    """
+    placed: dict[tuple[str, str], Any] = {}
+    racks = scenario.servers.racks
+    if not racks:
+        return placed
+    for number, (name, variables) in enumerate(devices.items()):
+        per_unit = devices_per_unit(scenario, name)
+        housed = Linear(variables.had.pairs())
+        for position, (key, rack) in enumerate(racks.items()):
+            if rack.devices is None or name in rack.devices:
+                units = program.variable(f"racked_{position}_{number}", integer=scenario.counts == "integer")
+                placed[key, name] = units
+                housed.add([(units, -per_unit)])
+        program.row(f"in_racks_{number}", housed, "<=", 0.0)
+    for position, (key, rack) in enumerate(racks.items()):
+        watts = Linear((units, _unit_watts(scenario, name)) for (at, name), units in placed.items() if at == key)
+        if watts.terms:
+            program.row(f"rack_power_{position}", watts.scaled(1e-3 / rack.power_limit_kw), "<=", 1.0)
+    return placed
+
+
+def _unit_watts(scenario: Scenario, device: str) -> float:
+    watts = scenario.catalog.devices[device].provisioned_power_w or 0.0
+    return scenario.pue * watts * devices_per_unit(scenario, device)
+
+
+def fleet_power_w(
+    scenario: Scenario,
+    slots: Sequence[Slot],
+    transfers: Sequence[Transfers],
+    devices: dict[str, DeviceVariables],
+) -> Linear:
     """Power of the fleet on the scenario's basis in W, PUE included."""
-    basis, devices = scenario.power_basis, scenario.catalog.devices
-    total = Linear()
-    for slot, moved in zip(slots, transfers, strict=True):
-        if basis == "provisioned":
-            watts = ((p, devices[p.device].provisioned_power_w or 0.0) for p in slot.pools)
-            total.add((pool.n, watt * pool.tensor_parallel) for pool, watt in watts)
-            continue
-        energy = {phase: slot.table.energy_per_request_j(phase) for phase in PHASES}
-        if basis == "average":
-            for pool in slot.pools:
-                total.add([(pool.n, (devices[pool.device].idle_power_w or 0.0) * pool.tensor_parallel)])
-            energy = {phase: energy[phase] - _idle_energy_j(scenario, slot, phase) for phase in PHASES}
-        total.add(slot.flow(energy).pairs()).add(moved.energy_w(slot).pairs())
-    factor = scenario.pue * (scenario.host_factor if basis == "average" else 1.0)
-    return total.scaled(factor)
+    basis, total = scenario.power_basis, Linear()
+    if basis != "forward":
+        field = "provisioned_power_w" if basis == "provisioned" else "idle_power_w"
+        for name, variables in devices.items():
+            total.add(variables.had.pairs(), getattr(scenario.catalog.devices[name], field) or 0.0)
+    if basis != "provisioned":
+        for slot, moved in zip(slots, transfers, strict=True):
+            energy = {phase: slot.table.energy_per_request_j(phase) for phase in PHASES}
+            if basis == "average":
+                energy = {phase: energy[phase] - _idle_energy_j(scenario, slot, phase) for phase in PHASES}
+            total.add(slot.flow(energy).pairs()).add(moved.energy_w(slot).pairs())
+    return total.scaled(scenario.pue * (scenario.host_factor if basis == "average" else 1.0))
 
 
-def _idle_energy_j(scenario: Scenario, slot: Slot, phase: Phase) -> Any:  # noqa: ANN401
+def _idle_energy_j(scenario: Scenario, slot: Slot, phase: Phase) -> Floats:
     """(O, S) idle power × busy device-time of a request: already in the energy of a pass."""
-
-    def idle(option: Option) -> float:
-        return (scenario.catalog.devices[option.device].idle_power_w or 0.0) * option.tensor_parallel
-
-    watts = np.array([idle(option) for option in slot.table.phases[phase].options]).reshape(-1, 1)
-    return watts * slot.table.busy_s(phase)
+    return np.asarray(device_figure(scenario, slot.table, phase, "idle_power_w") * slot.table.busy_s(phase))
 
 
-def power_budget(program: Program, scenario: Scenario, slots: Sequence[Slot], transfers: Sequence[Transfers]) -> None:
+def power_budget(program: Program, scenario: Scenario, power_w: Linear) -> None:
     """Fleet power ≤ budget, as a share of it."""
     budget = scenario.limits.power_budget_kw
     if budget is not None:
-        power = fleet_power_w(scenario, slots, transfers)
-        program.row("power_budget", power.scaled(1e-3 / budget), "<=", 1.0)
+        program.row("power_budget", power_w.scaled(1e-3 / budget), "<=", 1.0)
 
 
-def fleet_cost_usd_per_hour(scenario: Scenario, slots: Sequence[Slot]) -> Linear:
-    """Cost of the fleet in USD/h."""
-    devices = scenario.catalog.devices
+def fleet_cost_usd_per_hour(scenario: Scenario, devices: dict[str, DeviceVariables]) -> Linear:
+    """Cost of the devices bought in USD/h."""
     total = Linear()
-    for slot in slots:
-        for pool in slot.pools:
-            price = devices[pool.device].price
-            total.add([(pool.n, (price.usd_per_hour if price else 0.0) * pool.tensor_parallel)])
+    for name, variables in devices.items():
+        price = scenario.catalog.devices[name].price
+        total.add(variables.bought.pairs(), price.usd_per_hour if price else 0.0)
     return total
 
 
-def cost_budget(program: Program, scenario: Scenario, slots: Sequence[Slot]) -> None:
+def cost_budget(program: Program, scenario: Scenario, devices: dict[str, DeviceVariables]) -> None:
     """Fleet cost ≤ budget, as a share of it."""
     budget = scenario.limits.cost_budget_usd_per_hour
     if budget is not None:
-        program.row("cost_budget", fleet_cost_usd_per_hour(scenario, slots).scaled(1.0 / budget), "<=", 1.0)
+        program.row("cost_budget", fleet_cost_usd_per_hour(scenario, devices).scaled(1.0 / budget), "<=", 1.0)
 
 
 def demand(program: Program, scenario: Scenario, slots: Sequence[Slot], rates: dict[str, float] | None) -> None:
     """Serve at least the demand (throughput), or exactly the given rates (every other objective), per workload."""
     for number, (name, workload) in enumerate(scenario.workloads.items()):
-        asked = workload.limits.demand_rps if rates is None else rates[name]
+        asked = workload.limits.demand_rps if rates is None else rates.get(name)
         if asked is None:
             continue
         served = Linear()

@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from planner.milp.constraints import Transfers, fleet_cost_usd_per_hour, fleet_power_w, tpot_s, ttft_arms_s
+from planner.milp.constraints import (
+    Transfers,
+    fleet_cost_usd_per_hour,
+    fleet_power_w,
+    tpot_s,
+    ttft_arms_s,
+)
 from planner.milp.solver import Linear, Program
-from planner.milp.variables import Slot
-from planner.question import Aim
+from planner.milp.variables import DeviceVariables, Slot
+from planner.question import Aim, Question, is_maximized
 from planner.schema.scenario import Scenario
-from planner.words import MAXIMIZED, PHASES
+from planner.words import PHASES
+
 
 @dataclass(frozen=True)
 class Goal:
@@ -23,12 +30,12 @@ class Goal:
     @property
     def maximizes(self) -> bool:
         """Whether more of the figure is better."""
-        return self.aim in MAXIMIZED
+        return is_maximized(self.aim)
 
     def value(self, minimized: float) -> float | None:
         """Turn a value of the minimization into the aim's unit; null where it says nothing."""
         figure = minimized * self.unit
-        if self.aim == "throughput":
+        if self.aim in ("throughput", "rate"):
             return -figure
         if self.aim == "interactivity":
             return 1.0 / figure if figure > 0 else None
@@ -57,27 +64,25 @@ def energy_j_per_token(
     return total
 
 
-def worst_tpot_s(program: Program, slots: Sequence[Slot], transfers: Sequence[Transfers], unit_s: float) -> Linear:
-    """T ≥ TPOT of every slot, in units of ``unit_s``."""
+Concerned = Sequence[tuple[Slot, Transfers]]
+
+
+def worst_tpot_s(program: Program, concerned: Concerned, unit_s: float) -> Linear:
+    """T ≥ TPOT of every slot concerned, in units of ``unit_s``."""
     worst = program.variable("worst_tpot")
-    for slot, moved in zip(slots, transfers, strict=True):
+    for slot, moved in concerned:
         row = tpot_s(slot, moved).scaled(1.0 / unit_s).add([(worst, -1.0)])
         program.row(f"worst_tpot_{slot.prefix}", row, "<=", 0.0)
     return Linear([(worst, 1.0)])
 
 
-def worst_ttft_s(program: Program, slots: Sequence[Slot], transfers: Sequence[Transfers]) -> Linear:
-    """T ≥ every arm of the TTFT of every slot, in s."""
+def worst_ttft_s(program: Program, concerned: Concerned) -> Linear:
+    """T ≥ every arm of the TTFT of every slot concerned, in s."""
     worst = program.variable("worst_ttft")
-    for slot, moved in zip(slots, transfers, strict=True):
+    for slot, moved in concerned:
         for number, arm in enumerate(ttft_arms_s(program, slot, moved, "worst")):
             program.row(f"worst_ttft_{slot.prefix}_{number}", arm.add([(worst, -1.0)]), "<=", 0.0)
     return Linear([(worst, 1.0)])
-
-
-def devices_of(slots: Sequence[Slot], device: str) -> Linear:
-    """Devices of one type, Σ tensor_parallel·replicas."""
-    return Linear((p.n, float(p.tensor_parallel)) for slot in slots for p in slot.pools if p.device == device)
 
 
 def goal_of(
@@ -85,26 +90,31 @@ def goal_of(
     scenario: Scenario,
     slots: Sequence[Slot],
     transfers: Sequence[Transfers],
-    rates: dict[str, float] | None,
-    aim: Aim,
-    device: str | None = None,
+    devices: dict[str, DeviceVariables],
+    question: Question,
 ) -> Goal:
-    """Build the expression of an aim; ``device`` is the type whose devices are counted."""
+    """Build the expression of a question's aim."""
+    aim = question.aim
+    pairs = zip(slots, transfers, strict=True)
+    concerned = [(slot, moved) for slot, moved in pairs if question.concerns(slot.workload)]
     if aim == "interactivity":
-        unit = max((coefficient for slot in slots for _, coefficient in tpot_s(slot, Transfers()).pairs()), default=1.0)
-        return Goal(aim, worst_tpot_s(program, slots, transfers, unit), unit)
+        times = (coefficient for slot, moved in concerned for _, coefficient in tpot_s(slot, moved).pairs())
+        unit = max(times, default=1.0)
+        return Goal(aim, worst_tpot_s(program, concerned, unit), unit)
     if aim == "throughput":
         figure = throughput_tps(scenario, slots)
+    elif aim == "rate":
+        figure = Linear(pair for slot, _ in concerned for pair in slot.request_rate().pairs())
     elif aim == "power":
-        figure = fleet_power_w(scenario, slots, transfers)
+        figure = fleet_power_w(scenario, slots, transfers, devices)
     elif aim == "cost":
-        figure = fleet_cost_usd_per_hour(scenario, slots)
+        figure = fleet_cost_usd_per_hour(scenario, devices)
     elif aim == "energy":
-        assert rates is not None  # energy is always asked at fixed rates
-        figure = energy_j_per_token(scenario, slots, transfers, rates)
+        assert question.rates is not None  # energy is always asked at fixed rates
+        figure = energy_j_per_token(scenario, slots, transfers, question.rates)
     elif aim == "ttft":
-        figure = worst_ttft_s(program, slots, transfers)
+        figure = worst_ttft_s(program, concerned)
     else:
-        figure = devices_of(slots, device) if device is not None else Linear()
+        figure = devices[question.device].had if question.device in devices else Linear()
     unit = max((abs(coefficient) for _, coefficient in figure.pairs()), default=1.0)
-    return Goal(aim, figure.scaled((-1.0 if aim in MAXIMIZED else 1.0) / unit), unit)
+    return Goal(aim, figure.scaled((-1.0 if is_maximized(aim) else 1.0) / unit), unit)

@@ -16,12 +16,14 @@ from planner.milp import constraints as rows
 from planner.milp.constraints import Transfers
 from planner.milp.objective import Goal, goal_of
 from planner.milp.solver import Linear, Outcome, Program, solve
-from planner.milp.variables import Slot, add_slot
+from planner.milp.variables import Slot, add_devices, add_pools, add_slot
 from planner.options import CostTable, Option
 from planner.question import CLOSED_GAP, Question, Solution, question_of, relative_gap
-from planner.rates import NOTHING_BOUNDS
+from planner.rates import NOTHING_BOUNDS, knows_power
 from planner.schema.scenario import Scenario
 from planner.words import PHASES, Phase, Status
+
+_NO_SHARE = 1e-7
 
 
 @dataclass
@@ -32,6 +34,8 @@ class Assembled:
     slots: list[Slot]
     transfers: list[Transfers]
     goal: Goal
+    racked: dict[tuple[str, str], Any]
+    preferred: Linear
     rates: dict[str, float] | None
 
 
@@ -46,7 +50,11 @@ def assemble(scenario: Scenario, tables: dict[str, CostTable], question: Questio
     rates = question.rates
     unit = _rate_unit_rps(scenario, tables, rates)
     program = Program("phaseplan")
-    slots = [add_slot(program, scenario, table, index, unit, rates) for index, table in enumerate(tables.values())]
+    slots = [
+        add_slot(program, scenario, table, (index, share), unit, rates)
+        for index, table in enumerate(tables.values())
+        for share in range(scenario.max_shares)
+    ]
     moved = [rows.transfers_between_devices(program, scenario, slot) for slot in slots]
     for slot, transfers in zip(slots, moved, strict=True):
         rows.one_speculation(program, slot)
@@ -56,26 +64,42 @@ def assemble(scenario: Scenario, tables: dict[str, CostTable], question: Questio
         rows.flow_follows_option(program, slot)
         rows.interactivity_floor(program, scenario, slot, transfers)
         rows.ttft_ceiling(program, scenario, slot, transfers)
-        rows.pool_capacity(program, scenario, slot)
-        rows.pool_is_bought(program, scenario, slot)
-        rows.pool_memory(program, scenario, slot, transfers)
-    rows.device_inventory(program, scenario, slots)
-    rows.power_budget(program, scenario, slots, moved)
-    rows.cost_budget(program, scenario, slots)
+    rows.larger_share_first(program, slots)
+    pools = add_pools(program, scenario, slots)
+    rows.pool_in_use(program, pools)
+    rows.pool_capacity(program, scenario, pools)
+    rows.pool_is_bought(program, scenario, pools)
+    rows.batch_fill(program, scenario, pools)
+    rows.pool_memory(program, scenario, slots, moved, pools)
+    devices = add_devices(program, scenario, pools)
+    rows.whole_nodes(program, scenario, pools, devices)
+    rows.purchases(program, scenario, devices)
+    rows.device_inventory(program, scenario, devices)
+    racked = rows.rack_power(program, scenario, devices)
+    power = rows.fleet_power_w(scenario, slots, moved, devices)
+    rows.power_budget(program, scenario, power)
+    rows.cost_budget(program, scenario, devices)
     rows.demand(program, scenario, slots, rates)
     if rates is None:
         rows.mix(program, scenario, slots, program.variable("scale"))
-    goal = goal_of(program, scenario, slots, moved, rates, question.aim, question.device)
-    return Assembled(program, slots, moved, goal, rates)
+    goal = goal_of(program, scenario, slots, moved, devices, question)
+    preferred = power if knows_power(scenario, tables) else _forward_w(slots, moved)
+    return Assembled(program, slots, moved, goal, racked, preferred, rates)
+
+
+def _forward_w(slots: Sequence[Slot], transfers: Sequence[Transfers]) -> Linear:
+    total = Linear()
+    for slot, moved in zip(slots, transfers, strict=True):
+        energy = {phase: slot.table.energy_per_request_j(phase) for phase in PHASES}
+        total.add(slot.flow(energy).pairs()).add(moved.energy_w(slot).pairs())
+    return total
 
 
 def _rate_unit_rps(scenario: Scenario, tables: dict[str, CostTable], rates: dict[str, float] | None) -> float:
-    if rates is not None:
-        return max(rates.values())
-    largest = [_largest_rate(scenario, table) for table in tables.values()]
-    if not np.isfinite(max(largest)):
+    free = {name: _largest_rate(scenario, table) for name, table in tables.items() if name not in (rates or {})}
+    if not np.isfinite(max(free.values(), default=0.0)):
         raise InputError(NOTHING_BOUNDS)
-    return max(largest) or 1.0
+    return max([*free.values(), *(rates or {}).values()]) or 1.0
 
 
 def _largest_rate(scenario: Scenario, table: CostTable) -> float:
@@ -103,7 +127,7 @@ def optimise(
         Limit on the solver's time.
     polish
         Fix the binaries found and re-solve the rest, so that rates are as accurate as a linear program's; among equally
-        good plans prefer one of least forward power.
+        good plans prefer one of least power.
 
     Raises
     ------
@@ -122,34 +146,30 @@ def optimise(
     reached = outcome.objective
     if polish:
         left = None if time_limit_s is None else max(1.0, time_limit_s - outcome.runtime_s)
-        reached = _prefer_least_energy(built, outcome, left)
-    return _solution(built.goal, outcome, reached, tuple(_designs(built)), time.perf_counter() - start)
+        reached = _prefer_least_power(built, outcome, left)
+    return _solution(built, outcome, reached, time.perf_counter() - start)
 
 
-def _solution(
-    goal: Goal, outcome: Outcome, reached: float, designs: tuple[tuple[Design, float], ...], runtime_s: float
-) -> Solution:
+def _solution(built: Assembled, outcome: Outcome, reached: float, runtime_s: float) -> Solution:
     # The re-solved value may be better than the bound by rounding; the bound holds for it too.
+    goal = built.goal
     value, bound = goal.value(reached), goal.value(min(outcome.bound, reached))
     gap = None if value is None or bound is None else relative_gap(value, bound)
     proven = outcome.termination == "optimal" and gap is not None and gap <= CLOSED_GAP
-    return Solution("optimal" if proven else "feasible", designs, value, bound, gap, runtime_s, "program")
+    status: Status = "optimal" if proven else "feasible"
+    return Solution(status, tuple(_designs(built)), value, bound, gap, runtime_s, "program", _racks(built))
 
 
-def _prefer_least_energy(built: Assembled, outcome: Outcome, time_limit_s: float | None) -> float:
-    """Keep speculation and objective, take the options of least forward energy, re-solve, and give the value."""
+def _prefer_least_power(built: Assembled, outcome: Outcome, time_limit_s: float | None) -> float:
+    """Keep speculation and objective, take the options of least power, re-solve, and give the value."""
     program, binaries = built.program, list(_binaries(built.slots))
     first = {variable.name: round(variable.varValue) for variable in binaries}
     for slot in built.slots:
         _fix((delta, first[delta.name]) for delta in slot.delta.values())
-    energy = {id(slot): {phase: slot.table.energy_per_request_j(phase) for phase in PHASES} for slot in built.slots}
-    forward = Linear()
-    for slot, moved in zip(built.slots, built.transfers, strict=True):
-        forward.add(slot.flow(energy[id(slot)]).pairs()).add(moved.energy_w(slot).pairs())
-    unit = max((abs(coefficient) for _, coefficient in forward.pairs()), default=1.0) or 1.0
+    unit = max((abs(coefficient) for _, coefficient in built.preferred.pairs()), default=1.0) or 1.0
     slack = 1e-9 * max(1.0, abs(outcome.objective))
     program.row("objective_is_kept", built.goal.expression, "<=", outcome.objective + slack)
-    program.minimize(forward.scaled(1.0 / unit))
+    program.minimize(built.preferred.scaled(1.0 / unit))
     again = solve(program, time_limit_s)
     chosen = {v.name: round(v.varValue) for v in binaries} if again.has_incumbent else first
     _fix((variable, chosen[variable.name]) for variable in binaries)
@@ -172,14 +192,28 @@ def _fix(values: Iterable[tuple[Any, int]]) -> None:
         variable.upBound = value
 
 
-def _designs(built: Assembled) -> Iterable[tuple[Design, float]]:
-    for slot in built.slots:
-        s = next(s for s, delta in slot.delta.items() if delta.varValue > 0.5)
-        options: dict[Phase, Option | None] = dict.fromkeys(PHASES)
-        for choice in slot.all_choices():
-            if choice.x.varValue > 0.5 and s in choice.group:
-                options[choice.phase] = choice.option
-        rate = slot.rate[s].varValue * slot.rate_unit_rps
-        if built.rates is not None:
-            rate = built.rates[slot.workload]
-        yield Design(slot.workload, slot.table.speculations[s], options), rate
+def _designs(built: Assembled) -> list[tuple[Design, float]]:
+    """Read the designs back; a slot that carries nothing is none, and exact rates are kept exactly."""
+    found = [(slot, *_design(slot)) for slot in built.slots if any(d.varValue > 0.5 for d in slot.delta.values())]
+    served: dict[str, float] = {}
+    for slot, _, rate in found:
+        served[slot.workload] = served.get(slot.workload, 0.0) + rate
+    designs = []
+    for slot, design, rate in found:
+        if rate > _NO_SHARE * served[slot.workload] or served[slot.workload] == 0:
+            asked = (built.rates or {}).get(slot.workload, served[slot.workload])
+            designs.append((design, asked * (rate / served[slot.workload] if served[slot.workload] else 1.0)))
+    return designs
+
+
+def _design(slot: Slot) -> tuple[Design, float]:
+    s = next(s for s, delta in slot.delta.items() if delta.varValue > 0.5)
+    options: dict[Phase, Option | None] = dict.fromkeys(PHASES)
+    for choice in slot.all_choices():
+        if choice.x.varValue > 0.5 and s in choice.group:
+            options[choice.phase] = choice.option
+    return Design(slot.workload, slot.table.speculations[s], options), slot.rate[s].varValue * slot.rate_unit_rps
+
+
+def _racks(built: Assembled) -> dict[tuple[str, str], float]:
+    return {key: float(units.varValue) for key, units in built.racked.items() if units.varValue > 0}

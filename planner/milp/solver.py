@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import pulp
 
+Sense = Literal["<=", ">=", "=="]
 Termination = Literal["optimal", "infeasible", "unbounded", "limit"]
 
 Terms = dict[str, tuple[Any, float]]
@@ -64,7 +65,7 @@ class Program:
         """Add a variable."""
         return self.problem.add_variable(name, low, high, cat="Integer" if integer else "Continuous")
 
-    def row(self, name: str, left: Linear, sense: Literal["<=", ">=", "=="], right: float) -> None:
+    def row(self, name: str, left: Linear, sense: Sense, right: float) -> None:
         """Add a row ``left sense right``.
 
         Raises

@@ -1,14 +1,17 @@
-"""Decision variables of one slot: a place for one design of one workload."""
+"""Decision variables: slots (a place for one design of one workload), pools, and devices."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from planner.bounds import Floats, largest_rates, runnable, usable
+from planner.memory import free_bytes, kv_bytes_per_sequence
 from planner.milp.solver import Linear, Program
 from planner.options import CostTable, Option, model_of
 from planner.schema.scenario import Scenario
@@ -32,6 +35,7 @@ class Choice:
     option: Option
     o: int
     group: Group
+    model: str
     x: Any
     f: Any
     largest: float
@@ -42,20 +46,6 @@ class Choice:
         return self.group[0]
 
 
-@dataclass(frozen=True)
-class PoolCount:
-    """Replicas of one (model, device type, degree) for one phase of one slot."""
-
-    phase: Phase
-    model: str
-    device: str
-    tensor_parallel: int
-    sequences: float
-    n: Any
-    choices: tuple[Choice, ...]
-    name: str
-
-
 @dataclass
 class Slot:
     """Variables of one design of one workload.
@@ -64,15 +54,18 @@ class Slot:
     ----------
     prefix
         Ends the name of every variable and row of the slot.
+    share
+        Position among the workload's slots; only the first must be used.
     table
         Its costs.
     delta, rate
         By speculation: whether it is chosen; its request rate in units of ``rate_unit_rps``.
-    choices, pools
+    choices, groups
         By phase.
     """
 
     prefix: str
+    share: int
     table: CostTable
     rate_unit_rps: float
     largest: Floats
@@ -80,7 +73,6 @@ class Slot:
     rate: dict[int, Any] = field(default_factory=dict)
     choices: dict[Phase, list[Choice]] = field(default_factory=dict)
     groups: dict[Phase, list[Group]] = field(default_factory=dict)
-    pools: list[PoolCount] = field(default_factory=list)
 
     @property
     def workload(self) -> str:
@@ -104,6 +96,40 @@ class Slot:
         return Linear((variable, self.rate_unit_rps) for variable in self.rate.values())
 
 
+@dataclass(frozen=True)
+class PoolCount:
+    """Replicas n of one (model set, device type, degree), the choices that they may serve, and whether they are in use.
+
+    ``capacity`` is what a serving replica holds: sequences where the pool is private, bytes where it is shared.
+    """
+
+    name: str
+    models: tuple[str, ...]
+    device: str
+    tensor_parallel: int
+    capacity: float
+    members: tuple[tuple[Slot, Choice], ...]
+    n: Any
+    used: Any
+
+    def of(self, slot: Slot, phase: Phase) -> list[Choice]:
+        """Give the choices of one phase of one slot."""
+        return [choice for owner, choice in self.members if owner is slot and choice.phase == phase]
+
+    def parts(self) -> list[tuple[Slot, Phase]]:
+        """List the phases of slots that may use the pool."""
+        return list({(id(slot), choice.phase): (slot, choice.phase) for slot, choice in self.members}.values())
+
+
+@dataclass(frozen=True)
+class DeviceVariables:
+    """Devices of one type: those had (whole nodes where bought so) and those bought, both in devices."""
+
+    device: str
+    had: Linear
+    bought: Linear
+
+
 def _groups(table: CostTable, phase: Phase, able: list[int]) -> list[Group]:
     """Group the speculations that share a choice: all for the target's prefill, a proposer's for its own."""
     if phase == "target_prefill":
@@ -121,7 +147,7 @@ def add_slot(
     program: Program,
     scenario: Scenario,
     table: CostTable,
-    index: int,
+    position: tuple[int, int],
     rate_unit_rps: float,
     rates: dict[str, float] | None,
 ) -> Slot:
@@ -131,53 +157,130 @@ def add_slot(
     ----------
     program, scenario, table
         Where to add, and what to choose from.
-    index
-        Position of the slot; it makes the names unique.
+    position
+        Of the workload, and of the slot among the workload's; it makes the names unique.
     rate_unit_rps
         Flows and rates are in units of this, so that they lie between 0 and about 1.
     rates
-        Request rates to serve exactly, by workload; null where they are free.
+        Request rates to serve exactly, by workload; missing or null where they are free.
     """
     mask = usable(scenario, table)
     by_option, by_speculation = largest_rates(scenario, table, mask)
     if rates is not None:
-        by_speculation = np.minimum(by_speculation, rates[table.workload] * (1 + 1e-9))
-    slot = Slot(f"w{index}", table, rate_unit_rps, by_speculation / rate_unit_rps)
+        by_speculation = np.minimum(by_speculation, rates.get(table.workload, np.inf))
+    index, share = position
+    prefix = f"w{index}" if scenario.max_shares == 1 else f"w{index}k{share}"
+    slot = Slot(prefix, share, table, rate_unit_rps, by_speculation / rate_unit_rps)
     able = [int(s) for s in np.flatnonzero(runnable(table, mask) & (by_speculation > 0))]
     for s in able:
-        slot.delta[s] = program.variable(f"delta_{slot.prefix}_s{s}", high=1.0, integer=True)
-        slot.rate[s] = program.variable(f"rate_{slot.prefix}_s{s}")
+        slot.delta[s] = program.variable(f"delta_{prefix}_s{s}", high=1.0, integer=True)
+        slot.rate[s] = program.variable(f"rate_{prefix}_s{s}")
     for phase in PHASES:
         slot.groups[phase] = _groups(table, phase, able)
         slot.choices[phase] = [
-            _choice(program, slot, phase, o, group, by_option[phase])
+            choice
             for group in slot.groups[phase]
             for o in range(len(table.phases[phase].options))
             if (mask[phase][o, list(group)] & (by_option[phase][o, list(group)] > 0)).any()
+            for choice in _choices(program, scenario, slot, phase, o, group, by_option[phase])
         ]
-    _add_pools(program, scenario, slot)
     return slot
 
 
-def _choice(program: Program, slot: Slot, phase: Phase, o: int, group: Group, by_option: Floats) -> Choice:
-    name = f"{_SHORT[phase]}_{slot.prefix}_o{o}_s{group[0]}"
-    largest = min(float(by_option[o, list(group)].max()) / slot.rate_unit_rps, float(slot.largest[list(group)].max()))
+def _choices(
+    program: Program, scenario: Scenario, slot: Slot, phase: Phase, o: int, group: Group, by_option: Floats
+) -> Iterator[Choice]:
+    """Add an option of a group: once in its private pool, or once for every model set of a shared one that fits."""
     option = slot.table.phases[phase].options[o]
-    x = program.variable(f"x_{name}", high=1.0, integer=True)
-    return Choice(phase, option, o, group, x, program.variable(f"f_{name}"), largest)
+    model = model_of(scenario, phase, slot.table.speculations[group[-1]].proposer)
+    assert model is not None  # a phase that runs has a model
+    largest = min(float(by_option[o, list(group)].max()) / slot.rate_unit_rps, float(slot.largest[list(group)].max()))
+    name = f"{_SHORT[phase]}_{slot.prefix}_o{o}_s{group[0]}"
+    for number, models in enumerate(model_sets(scenario, model)):
+        if scenario.shared_pools and not _batch_fits(scenario, slot.workload, option, model, models):
+            continue
+        ending = f"_m{number}" if scenario.shared_pools else ""
+        x = program.variable(f"x_{name}{ending}", high=1.0, integer=True)
+        f = program.variable(f"f_{name}{ending}")
+        yield Choice(phase, replace(option, models=models), o, group, model, x, f, largest)
 
 
-def _add_pools(program: Program, scenario: Scenario, slot: Slot) -> None:
-    members: dict[tuple[Phase, str, str, int], list[Choice]] = {}
-    for choice in slot.all_choices():
-        model = model_of(scenario, choice.phase, slot.table.speculations[choice.s].proposer)
-        if choice.phase == "target_prefill":
-            model = scenario.target
-        assert model is not None  # a phase that runs has a model
-        key = (choice.phase, model, choice.option.device, choice.option.tensor_parallel)
-        members.setdefault(key, []).append(choice)
-    for number, ((phase, model, device, degree), choices) in enumerate(members.items()):
-        name = f"{slot.prefix}_{_SHORT[phase]}_{number}"
-        n = program.variable(f"n_{name}", integer=scenario.counts == "integer")
-        held = float(slot.table.phases[phase].sequences[choices[0].o, choices[0].s])
-        slot.pools.append(PoolCount(phase, model, device, degree, held, n, tuple(choices), name))
+def model_sets(scenario: Scenario, model: str) -> list[tuple[str, ...]]:
+    """List the model sets that a phase's pool may have: itself alone and private, or every set with it where shared."""
+    if not scenario.shared_pools:
+        return [()]
+    others = [scenario.target, *(scenario.catalog.proposers[name].model for name in scenario.proposers)]
+    others = [other for other in dict.fromkeys(others) if other != model]
+    sets = (set(some) | {model} for size in range(len(others) + 1) for some in combinations(others, size))
+    return [tuple(sorted(some)) for some in sets]
+
+
+def _batch_fits(scenario: Scenario, workload: str, option: Option, model: str, models: Sequence[str]) -> bool:
+    catalog = scenario.catalog
+    free = free_bytes(catalog.devices[option.device], [catalog.models[name] for name in models], option.tensor_parallel)
+    kv_bytes = kv_bytes_per_sequence(catalog.models[model], scenario.workloads[workload])
+    return free > 0 and (kv_bytes is None or free >= option.batch_size * kv_bytes)
+
+
+def add_pools(program: Program, scenario: Scenario, slots: Sequence[Slot]) -> list[PoolCount]:
+    """Add a count and an indicator for every pool that a choice may use."""
+    members: dict[tuple[Any, ...], list[tuple[Slot, Choice]]] = {}
+    for slot in slots:
+        for choice in slot.all_choices():
+            option = choice.option
+            private = () if scenario.shared_pools else (slot.prefix, choice.phase)
+            key = (*private, option.models or (choice.model,), option.device, option.tensor_parallel)
+            members.setdefault(key, []).append((slot, choice))
+    numbers: dict[tuple[Any, ...], int] = {}
+    return [_pool(program, scenario, key, some, numbers) for key, some in members.items()]
+
+
+def _pool(
+    program: Program,
+    scenario: Scenario,
+    key: tuple[Any, ...],
+    members: list[tuple[Slot, Choice]],
+    numbers: dict[tuple[Any, ...], int],
+) -> PoolCount:
+    *private, models, device, degree = key
+    group = tuple(private)
+    number = numbers[group] = numbers.get(group, -1) + 1
+    name = f"{private[0]}_{_SHORT[private[1]]}_{number}" if private else f"pool{number}"
+    slot, choice = members[0]
+    if private:
+        capacity = float(slot.table.phases[choice.phase].sequences[choice.o, choice.group[-1]])
+    else:
+        catalog = scenario.catalog
+        capacity = free_bytes(catalog.devices[device], [catalog.models[model] for model in models], degree)
+    return PoolCount(
+        name,
+        models,
+        device,
+        degree,
+        capacity,
+        tuple(members),
+        program.variable(f"n_{name}", integer=scenario.counts == "integer"),
+        program.variable(f"used_{name}", high=1.0),
+    )
+
+
+def add_devices(program: Program, scenario: Scenario, pools: Sequence[PoolCount]) -> dict[str, DeviceVariables]:
+    """Add nodes and purchases by device type; devices had are those of the pools where devices are bought singly."""
+    found = {}
+    for number, device in enumerate(dict.fromkeys(pool.device for pool in pools)):
+        had = Linear((pool.n, float(pool.tensor_parallel)) for pool in pools if pool.device == device)
+        per_host = scenario.catalog.devices[device].devices_per_host
+        if scenario.servers.by_node and per_host is not None:
+            nodes = program.variable(f"nodes_{number}", integer=scenario.counts == "integer")
+            had = Linear([(nodes, float(per_host))])
+        stock = scenario.limits.inventory.get(device)
+        bought = had
+        if stock is not None and stock.owned > 0:
+            bought = Linear([(program.variable(f"bought_{number}"), 1.0)])
+        found[device] = DeviceVariables(device, had, bought)
+    return found
+
+
+def is_finite(pool: PoolCount) -> bool:
+    """Whether the pool's memory is described."""
+    return math.isfinite(pool.capacity)

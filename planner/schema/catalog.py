@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, mod
 from pydantic_core import PydanticCustomError
 
 from planner.schema.base import (
+    Count,
     Document,
     Fraction,
     Name,
@@ -209,6 +210,7 @@ class Device(Entry):
     reserve_gb: NonNegative = 0.0
     idle_power_w: NonNegative | None = None
     provisioned_power_w: NonNegative | None = None
+    devices_per_host: Count | None = None
     price: Price | None = None
     profiles: dict[Name, dict[Phase, dict[OptionKey, Characterized]]] = {}
 

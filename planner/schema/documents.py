@@ -73,23 +73,33 @@ class PoolMember(Document):
 
 
 class Pool(Document):
-    """Bought replicas of one (model set, device type, tensor-parallel degree)."""
+    """Bought replicas of one (model set, device type, tensor-parallel degree); ``replicas`` counts the spares too."""
 
     name: str
+    models: tuple[str, ...]
     device: str
     tensor_parallel: int
     replicas: float
+    spare_replicas: int
     devices: float
     utilization: float
     phases: tuple[PoolMember, ...]
 
 
 class FleetRow(Document):
-    """Devices of one type. ``devices`` is null where the catalog counts request slots, which are never summed."""
+    """Devices of one type. ``devices`` is null where the catalog counts request slots, which are never summed.
+
+    ``devices`` counts whole nodes where devices are bought so; ``bought`` is what is not owned yet; ``racks`` holds the
+    nodes (or devices) in each rack.
+    """
 
     device: str
     devices: float | None
     available: int | None
+    nodes: float | None
+    owned: int | None
+    bought: float | None
+    racks: dict[str, float] | None
     provisioned_w: float | None
     usd_per_hour: float | None
 
@@ -122,6 +132,7 @@ class LimitRow(Document):
     name: LimitName
     workload: str | None
     device: str | None
+    rack: str | None
     phase: Phase | None
     basis: PowerBasis | None
     unit: str
@@ -153,6 +164,7 @@ class Conflict(Document):
     limit: LimitName
     workload: str | None
     device: str | None
+    rack: str | None
     unit: str
     asked: float
     achievable: float | None

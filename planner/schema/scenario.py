@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Field, create_model, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, create_model, model_validator
 from pydantic_core import PydanticCustomError
 
 from planner.errors import nearest
@@ -25,6 +26,7 @@ from planner.schema.base import (
 from planner.schema.catalog import Catalog
 from planner.words import Counts, FirstToken, Objective, Phase, PowerBasis
 
+CountOrNone = Annotated[int, Field(ge=0, le=1_000_000)]
 _PLACE = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._+-]{0,63})(?::tp([1-9]\d{0,3}))?(?::b([1-9]\d{0,5}))?$")
 
 
@@ -82,12 +84,59 @@ class Workload(Document):
         return self
 
 
+class Stock(Document):
+    """Devices of one type that can be had: owned ones cost nothing more, further ones are bought at the price.
+
+    ``purchasable`` null: any number can be bought.
+    """
+
+    owned: CountOrNone = 0
+    purchasable: CountOrNone | None = 0
+
+    @property
+    def available(self) -> float:
+        """Devices that can be had in all; infinite where any number can be bought."""
+        return math.inf if self.purchasable is None else float(self.owned + self.purchasable)
+
+
+def _number_is_purchasable(value: Any) -> Any:  # noqa: ANN401
+    return {"purchasable": value} if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+_STOCK_SCHEMA = {"anyOf": [{"type": "integer", "minimum": 0}, Stock.model_json_schema()]}
+
+
 class FleetLimits(Document):
-    """Limits on the whole deployment. ``inventory``: devices available by device type."""
+    """Limits on the whole deployment.
+
+    ``inventory``: what can be had by device type, a number (purchasable) or ``{owned, purchasable}``. A type that is not
+    named can be had without limit.
+    """
 
     power_budget_kw: Positive | None = None
     cost_budget_usd_per_hour: Positive | None = None
-    inventory: dict[Name, Annotated[int, Field(ge=0, le=1_000_000)]] = {}
+    inventory: dict[Name, Annotated[Stock, BeforeValidator(_number_is_purchasable), WithJsonSchema(_STOCK_SCHEMA)]] = {}
+
+
+class Rack(Document):
+    """A place with a power limit of its own, for the device types named (null: for all)."""
+
+    power_limit_kw: Positive
+    devices: Annotated[tuple[Name, ...], Field(strict=False, min_length=1)] | None = None
+
+
+class Servers(Document):
+    """How devices are bought and housed.
+
+    ``by_node``: whole hosts only. ``spare_replicas``: replicas of every pool that serve nothing, N+1. ``min_batch_fill``:
+    least share of a decode pool's batches that must be filled. ``racks``: provisioned watts by rack; where any is named,
+    every device stands in one.
+    """
+
+    by_node: bool = False
+    spare_replicas: Annotated[int, Field(ge=0, le=1000)] = 0
+    min_batch_fill: Fraction = 0.0
+    racks: dict[Name, Rack] = {}
 
 
 class Candidates(Document):
@@ -114,8 +163,11 @@ class Scenario(Document):
     catalog: Catalog
     target: Name
     proposers: Annotated[tuple[Name, ...], Field(strict=False)] = ()
-    workloads: Annotated[dict[Name, Workload], Field(min_length=1, max_length=1)]
+    workloads: Annotated[dict[Name, Workload], Field(min_length=1, max_length=64)]
     limits: FleetLimits = FleetLimits()
+    servers: Servers = Servers()
+    max_shares: Annotated[int, Field(ge=1, le=8)] = 1
+    shared_pools: bool = False
     candidates: Candidates = Candidates()
     places: dict[Phase, Annotated[str, AfterValidator(_is_place)]] = {}
     max_draft_length: Annotated[int, Field(ge=0, le=4096)] = 16
@@ -146,6 +198,9 @@ class Scenario(Document):
             yield f"candidates.devices.{index}", name, "device", catalog.devices
         for name in self.limits.inventory:
             yield f"limits.inventory.{name}", name, "device", catalog.devices
+        for key, rack in self.servers.racks.items():
+            for index, name in enumerate(rack.devices or ()):
+                yield f"servers.racks.{key}.devices.{index}", name, "device", catalog.devices
         for phase, place in self.places.items():
             yield f"places.{phase}", parse_place(place)[0], "device", catalog.devices
         if self.transfers is not None:

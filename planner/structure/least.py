@@ -84,7 +84,8 @@ class Tableau:
         """Least count of replicas for a need, as ``planner.fleet.least_count`` for arrays."""
         if self.scenario.counts != "integer":
             return need
-        return np.asarray(np.ceil(need - COUNT_TOLERANCE * np.maximum(1.0, need)))
+        finite = np.where(np.isfinite(need), need, 0.0)
+        return np.where(np.isfinite(need), np.ceil(finite - COUNT_TOLERANCE * np.maximum(1.0, finite)), np.inf)
 
     def cost(self, phase: Phase, rate: float, held_s: Floats, rows: slice | Floats, s: int | slice) -> Floats:
         """Cost of options of a phase at a rate.
@@ -94,7 +95,7 @@ class Tableau:
         phase, rows, s
             Which options and speculations.
         rate
-            Requests/s.
+            Requests/s, above 0.
         held_s
             N × step time, seconds that a sequence is held; used where the phase holds KV while the other works.
         """
@@ -103,12 +104,17 @@ class Tableau:
             with np.errstate(invalid="ignore"):
                 held = rate * held_s / self.held_per_replica[phase][rows, s]
             need = np.maximum(need, np.where(np.isnan(held), np.inf, held))
-        measure = self.measures[phase]
+        measure, servers = self.measures[phase], self.scenario.servers
         per_replica = measure.per_replica[rows]
         per_replica = per_replica[..., 0] if need.ndim < per_replica.ndim else per_replica
+        serving = self.replicas(need)
+        possible = np.isfinite(need)
+        if servers.min_batch_fill > 0 and phase in STEP_PHASES:
+            filled = servers.min_batch_fill * serving <= rate * self.busy_s[phase][rows, s] * (1 + _TOLERANCE)
+            possible &= filled
         with np.errstate(invalid="ignore"):
-            value = per_replica * self.replicas(need) + rate * measure.per_rate[rows, s]
-        return np.where(np.isfinite(need), value, np.inf)
+            value = per_replica * (serving + servers.spare_replicas) + rate * measure.per_rate[rows, s]
+        return np.where(possible, value, np.inf)
 
 
 @dataclass(frozen=True)
@@ -136,7 +142,7 @@ def least(tableau: Tableau, rate: float, service: Service, hint: Found = NOTHING
     Parameters
     ----------
     tableau, rate, service
-        What is costed, in requests/s and SI.
+        What is costed, in requests/s and SI. No design serves a rate of zero.
     hint
         A design that is likely good, to start with; it changes the time, not the answer.
 
@@ -146,10 +152,10 @@ def least(tableau: Tableau, rate: float, service: Service, hint: Found = NOTHING
         ``NOTHING`` (infinite) where no design meets the service limits.
     """
     table = tableau.table
+    if rate <= 0:
+        return NOTHING
     floors = _lower_bounds(tableau, rate)
-    least_of = {
-        phase: np.where(table.runs(phase), floors[phase].min(axis=0, initial=np.inf), 0.0) for phase in PHASES
-    }
+    least_of = {phase: np.where(table.runs(phase), floors[phase].min(axis=0, initial=np.inf), 0.0) for phase in PHASES}
     total = np.where(tableau.able, sum(least_of.values()), np.inf)
     best = NOTHING
     if hint.s >= 0 and np.isfinite(total[hint.s]):
@@ -213,7 +219,9 @@ def _smallest(values: Floats) -> NDArray[np.intp]:
 def _plain(tableau: Tableau, service: Service, s: int, floors: dict[Phase, Floats]) -> Found:
     """Plain decode: verify alone makes the step, and the first token comes from the prefill."""
     table = tableau.table
-    verify = np.where(_is_fast(table, s, tableau.latency_s["target_verify"][:, s], service), floors["target_verify"], np.inf)
+    verify = np.where(
+        _is_fast(table, s, tableau.latency_s["target_verify"][:, s], service), floors["target_verify"], np.inf
+    )
     times = tableau.latency_s["target_prefill"][:, s]
     prefill = np.where(times <= service.ceiling_s * (1 + _TOLERANCE), floors["target_prefill"], np.inf)
     v, p = int(np.argmin(verify)), int(np.argmin(prefill))
@@ -255,9 +263,9 @@ class _Prefills:
 
     def at(self, verify_s: Floats, draft_s: Floats) -> tuple[Floats, Floats, Floats]:
         """Give cost, target option and draft option for step options that take these times."""
-        none = np.full(np.shape(verify_s), np.inf)
-        before_verify = self.ceiling_s - verify_s if self.waits else none * 0 + self.ceiling_s
-        before_draft = before_verify - draft_s if self.waits else none
+        shape = np.shape(verify_s)
+        before_verify = self.ceiling_s - verify_s if self.waits else np.full(shape, self.ceiling_s)
+        before_draft = before_verify - draft_s if self.waits else np.full(shape, np.inf)
         if self.sums is not None and self.pairs is not None:
             value, choice = self.sums.at(before_draft)
             return value, self.pairs[choice, 0], self.pairs[choice, 1]

@@ -42,10 +42,10 @@ _ALMOST_NOTHING = 1e-9
 Tables = dict[str, CostTable]
 Rates = dict[str, float]
 Designs = dict[str, Found]
-Stricter = Callable[[Service], Service]
+Stricter = Callable[[str, Service], Service]
 
 
-def _own(service: Service) -> Service:
+def _own(_: str, service: Service) -> Service:
     return service
 
 
@@ -63,16 +63,21 @@ def budgets_of(scenario: Scenario) -> list[tuple[Kind, float]]:
 def separates(scenario: Scenario, question: Question) -> bool:
     """Whether workloads share nothing but one budget, and the aim is that budget's own measure, a rate or a service.
 
-    Inventories and transfers couple choices, and so do two budgets; those need the program.
+    Inventories, nodes, racks, shares, shared pools and transfers couple choices, and so do two budgets; those need the
+    program.
     """
-    if scenario.transfers is not None or scenario.limits.inventory or question.aim == "devices":
+    servers = scenario.servers
+    coupled = scenario.transfers is not None or scenario.limits.inventory or scenario.shared_pools or servers.racks
+    if coupled or scenario.max_shares > 1 or servers.by_node or question.aim == "devices":
         return False
+    if servers.min_batch_fill > 0 and question.aim in ("throughput", "rate"):
+        return False  # a batch too large for a small rate may fill at a larger one: cost can fall as the rate rises
     budgets = budgets_of(scenario)
     if question.aim in ("power", "cost"):
         return not budgets or [question.aim] == [kind for kind, _ in budgets]
     if question.aim == "energy":
         return not budgets or ([kind for kind, _ in budgets] == ["power"] and scenario.power_basis == "forward")
-    return len(budgets) == 1 or (not budgets and question.aim != "throughput")
+    return len(budgets) == 1 or (not budgets and question.aim not in ("throughput", "rate"))
 
 
 @dataclass
@@ -95,7 +100,7 @@ class _Fleet:
         """Give the least cost of all workloads within the budget, and their designs; infinite where there is none."""
         total, designs = 0.0, {}
         for name, tableau in self.tableaus.items():
-            found = least(tableau, rates[name], stricter(self.services[name]), self.last.get(name, NOTHING))
+            found = least(tableau, rates[name], stricter(name, self.services[name]), self.last.get(name, NOTHING))
             total += found.value
             if not total <= self.budget * (1 + _ROUNDING) or np.isinf(total):
                 return np.inf, {}
@@ -120,7 +125,7 @@ class _Fleet:
         chosen = {}
         for name, tableau in self.tableaus.items():
             weighted = with_tie_break(tableau, other.tableaus[name], weight)
-            chosen[name] = least(weighted, rates[name], stricter(self.services[name]), designs[name])
+            chosen[name] = least(weighted, rates[name], stricter(name, self.services[name]), designs[name])
         good = self.cost(rates, chosen) <= min(cost * (1 + _ROUNDING), self.budget * (1 + _ROUNDING))
         return chosen if good else designs
 
@@ -155,7 +160,7 @@ def optimise(scenario: Scenario, tables: Tables, question: Question) -> Solution
         return Solution("infeasible", (), None, None, None, time.perf_counter() - start, "structure")
     rates, stricter, designs, bound = answer
     designs = fleet.least_power_among_equals(rates, stricter, designs)
-    value = _value(fleet, question.aim, rates, designs)
+    value = _value(fleet, question, rates, designs)
     if bound is None or (bound < value if is_maximized(question.aim) else bound > value):
         bound = value
     named = tuple((found.design(tables[name]), rates[name]) for name, found in designs.items())
@@ -187,7 +192,7 @@ def _throughput(fleet: _Fleet, question: Question) -> Answer | None:
     low = max(max(asked), _ALMOST_NOTHING * high)
     if low > high * (1 + _ROUNDING) or not fleet.least(rates(low))[1]:
         return None
-    if fleet.scenario.counts == "fractional":
+    if fleet.scenario.counts == "fractional" and not fleet.scenario.servers.spare_replicas:
         cost, designs = fleet.least(rates(low))
         return rates(low * fleet.budget / cost), _own, designs, None
     low, high = _bisect(low, high, lambda scale: scale if fleet.least(rates(scale))[1] else None)
@@ -196,9 +201,26 @@ def _throughput(fleet: _Fleet, question: Question) -> Answer | None:
     return rates(low), _own, designs, high * tokens
 
 
+def _rate(fleet: _Fleet, question: Question) -> Answer | None:
+    """Largest rate of one workload within the budget, the others at exact rates."""
+    free, fixed = question.workload, question.rates or {}
+    assert free is not None
+    high = _largest_scale(fleet, {free: 1.0})
+
+    def rates(rate: float) -> Rates:
+        return {**fixed, free: rate}
+
+    low = _ALMOST_NOTHING * high
+    if not fleet.least(rates(low))[1]:
+        return None
+    low, high = _bisect(low, high, lambda rate: rate if fleet.least(rates(rate))[1] else None)
+    return rates(low), _own, fleet.least(rates(low))[1], high
+
+
 def _largest_scale(fleet: _Fleet, shares: dict[str, float]) -> float:
     scales = []
-    for name, table in fleet.tables.items():
+    for name in shares:
+        table = fleet.tables[name]
         mask = usable(fleet.scenario, table)
         rates = largest_rates(fleet.scenario, table, mask)[1][runnable(table, mask)]
         scales.append(float(rates.max(initial=0.0)) / shares[name])
@@ -213,16 +235,19 @@ def _interactivity(fleet: _Fleet, question: Question) -> Answer | None:
     assert rates is not None
 
     def stricter(floor: float) -> Stricter:
-        return lambda own: Service(max(own.floor_tps, floor), own.ceiling_s)
+        def give(name: str, own: Service) -> Service:
+            return Service(max(own.floor_tps, floor), own.ceiling_s) if question.concerns(name) else own
+
+        return give
 
     def reached(floor: float) -> float | None:
         _, designs = fleet.least(rates, stricter(floor))
-        return _worst_interactivity(fleet, designs) if designs else None
+        return _worst_interactivity(fleet, question, designs) if designs else None
 
     low = reached(0.0)
     if low is None:
         return None
-    high = min(_fastest_interactivity(tableau) for tableau in fleet.tableaus.values())
+    high = min(_fastest_interactivity(t) for name, t in fleet.tableaus.items() if question.concerns(name))
     low, high = _bisect(low, max(low, high), reached)
     return rates, stricter(low), fleet.least(rates, stricter(low))[1], high
 
@@ -236,17 +261,19 @@ def _fastest_interactivity(tableau: Tableau) -> float:
     return float((tableau.table.tokens_per_step / step)[tableau.able].max(initial=0.0))
 
 
-def _worst_interactivity(fleet: _Fleet, designs: Designs) -> float:
+def _worst_interactivity(fleet: _Fleet, question: Question, designs: Designs) -> float:
     return min(
         request_metrics(fleet.scenario, found.design(fleet.tables[name]), fleet.tables[name]).interactivity_tps
         for name, found in designs.items()
+        if question.concerns(name)
     )
 
 
-def _worst_ttft(fleet: _Fleet, designs: Designs) -> float:
+def _worst_ttft(fleet: _Fleet, question: Question, designs: Designs) -> float:
     return max(
         request_metrics(fleet.scenario, found.design(fleet.tables[name]), fleet.tables[name]).ttft_s
         for name, found in designs.items()
+        if question.concerns(name)
     )
 
 
@@ -256,19 +283,24 @@ def _ttft(fleet: _Fleet, question: Question) -> Answer | None:
     assert rates is not None
 
     def stricter(reciprocal: float) -> Stricter:
-        return lambda own: Service(own.floor_tps, min(own.ceiling_s, 1.0 / reciprocal))
+        def give(name: str, own: Service) -> Service:
+            return Service(own.floor_tps, min(own.ceiling_s, 1.0 / reciprocal)) if question.concerns(name) else own
+
+        return give
 
     def reached(reciprocal: float) -> float | None:
         _, designs = fleet.least(rates, stricter(reciprocal))
-        return 1.0 / _worst_ttft(fleet, designs) if designs else None
+        return 1.0 / _worst_ttft(fleet, question, designs) if designs else None
 
     _, designs = fleet.least(rates)
     if not designs:
         return None
     fastest = max(
-        float(tableau.latency_s["target_prefill"].min(initial=np.inf)) for tableau in fleet.tableaus.values()
+        float(tableau.latency_s["target_prefill"].min(initial=np.inf))
+        for name, tableau in fleet.tableaus.items()
+        if question.concerns(name)
     )
-    low, high = _bisect(1.0 / _worst_ttft(fleet, designs), 1.0 / fastest, reached)
+    low, high = _bisect(1.0 / _worst_ttft(fleet, question, designs), 1.0 / fastest, reached)
     return rates, stricter(low), fleet.least(rates, stricter(low))[1], 1.0 / high
 
 
@@ -291,15 +323,17 @@ def _bisect(low: float, high: float, reached: Callable[[float], float | None]) -
     return low, high
 
 
-def _value(fleet: _Fleet, aim: Aim, rates: Rates, designs: Designs) -> float:
+def _value(fleet: _Fleet, question: Question, rates: Rates, designs: Designs) -> float:
     """Compute an aim's figure in its own unit."""
-    workloads = fleet.scenario.workloads
+    workloads, aim = fleet.scenario.workloads, question.aim
+    if aim == "rate":
+        return sum(rate for name, rate in rates.items() if question.concerns(name))
     if aim == "throughput":
         return sum(rate * workloads[name].osl_tokens for name, rate in rates.items())
     if aim == "interactivity":
-        return _worst_interactivity(fleet, designs)
+        return _worst_interactivity(fleet, question, designs)
     if aim == "ttft":
-        return _worst_ttft(fleet, designs)
+        return _worst_ttft(fleet, question, designs)
     if aim == "energy":
         return _energy_j_per_token(fleet, designs)
     return fleet.cost(rates, designs) if aim in ("power", "cost") else 0.0
@@ -318,6 +352,7 @@ def _energy_j_per_token(fleet: _Fleet, designs: Designs) -> float:
 
 _ANSWERS: dict[Aim, Callable[[_Fleet, Question], Answer | None]] = {
     "throughput": _throughput,
+    "rate": _rate,
     "interactivity": _interactivity,
     "ttft": _ttft,
     "power": _at_rates,
