@@ -141,7 +141,7 @@ def add_slot(
     mask = usable(scenario, table)
     by_option, by_speculation = largest_rates(scenario, table, mask)
     if rates is not None:
-        by_speculation = np.minimum(by_speculation, rates[table.workload] * (1 + 1e-9))
+        by_speculation = np.minimum(by_speculation, rates[table.workload])
     slot = Slot(f"w{index}", table, rate_unit_rps, by_speculation / rate_unit_rps)
     able = [int(s) for s in np.flatnonzero(runnable(table, mask) & (by_speculation > 0))]
     for s in able:
