@@ -213,8 +213,9 @@ def pool_capacity(program: Program, scenario: Scenario, slot: Slot) -> None:
     for pool in slot.pools:
         busy = slot.table.busy_s(pool.phase)
         row = Linear((c.f, slot.rate_unit_rps * float(busy[c.o, c.s])) for c in pool.choices)
+        largest = max((coefficient for _, coefficient in row.pairs()), default=1.0)
         row.add([(pool.n, -scenario.max_utilization)])
-        program.row(f"pool_capacity_{pool.name}", row, "<=", 0.0)
+        program.row(f"pool_capacity_{pool.name}", row.scaled(1.0 / largest), "<=", 0.0)
 
 
 def pool_is_bought(program: Program, scenario: Scenario, slot: Slot) -> None:

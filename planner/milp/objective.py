@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -10,7 +11,7 @@ from planner.milp.constraints import Transfers, fleet_cost_usd_per_hour, fleet_p
 from planner.milp.solver import Linear, Program
 from planner.milp.variables import Slot
 from planner.schema.scenario import Scenario
-from planner.words import MAXIMIZED, PHASES, Objective
+from planner.words import MAXIMIZED, PHASES, Objective, Phase
 
 Aim = Objective | Literal["ttft", "devices", "any"]
 
@@ -94,7 +95,7 @@ def goal_of(
 ) -> Goal:
     """Build the expression of an aim; ``device`` is the type whose devices are counted."""
     if aim == "interactivity":
-        unit = max((coefficient for slot in slots for _, coefficient in tpot_s(slot, Transfers()).pairs()), default=1.0)
+        unit = _least_tpot_s(slots)
         return Goal(aim, worst_tpot_s(program, slots, transfers, unit), unit)
     if aim == "throughput":
         figure = throughput_tps(scenario, slots)
@@ -109,5 +110,40 @@ def goal_of(
         figure = worst_ttft_s(program, slots, transfers)
     else:
         figure = devices_of(slots, device) if device is not None else Linear()
-    unit = max((abs(coefficient) for _, coefficient in figure.pairs()), default=1.0)
+    unit = _least_at_unit_rates(scenario, slots, figure) if aim in ("power", "cost", "energy") else 0.0
+    unit = unit or max((abs(coefficient) for _, coefficient in figure.pairs()), default=1.0)
     return Goal(aim, figure.scaled((-1.0 if aim in MAXIMIZED else 1.0) / unit), unit)
+
+
+def _least_tpot_s(slots: Sequence[Slot]) -> float:
+    """Give a bound below every TPOT, so that the solver's tolerances are relative ones."""
+    phase: Phase = "target_verify"
+    return min(
+        (
+            float(slot.table.phases[phase].latency_s[c.o, c.s] / slot.table.tokens_per_step[c.s])
+            for slot in slots
+            for c in slot.choices[phase]
+        ),
+        default=1.0,
+    )
+
+
+def _least_at_unit_rates(scenario: Scenario, slots: Sequence[Slot], figure: Linear) -> float:
+    """Give a bound below a figure at the slots' rate unit: the cheapest options of the target's phases.
+
+    A count stands for the replicas that the flow needs. At a small demand these are so few that coefficients alone
+    would leave the figure below the solver's tolerances.
+    """
+    coefficients = {variable.name: coefficient for variable, coefficient in figure.pairs()}
+    fewest = 1.0 if scenario.counts == "integer" else 0.0
+    total = 0.0
+    for slot in slots:
+        least: dict[Phase, float] = {}
+        for pool in slot.pools:
+            busy = slot.table.busy_s(pool.phase)
+            for c in pool.choices:
+                need = slot.rate_unit_rps * float(busy[c.o, c.s]) / scenario.max_utilization
+                spent = coefficients.get(c.f.name, 0.0) + coefficients.get(pool.n.name, 0.0) * max(need, fewest)
+                least[pool.phase] = min(least.get(pool.phase, math.inf), spent)
+        total += least.get("target_prefill", 0.0) + least.get("target_verify", 0.0)
+    return total
