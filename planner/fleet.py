@@ -72,14 +72,14 @@ def memory_replicas(rate_rps: float, residency_s: float, sequences: float, max_u
 
 
 def least_count(need: float, integer: bool) -> float:
-    """Give the least number of replicas that covers a need.
+    """Give the least number of replicas that covers a need; what is needed at all needs a whole one.
 
-    >>> least_count(2.0000000001, True), least_count(2.1, True), least_count(2.1, False)
-    (2.0, 3.0, 2.1)
+    >>> least_count(2.0000000001, True), least_count(2.1, True), least_count(2.1, False), least_count(1e-12, True)
+    (2.0, 3.0, 2.1, 1.0)
     """
     if not integer:
         return need
-    return float(math.ceil(need - COUNT_TOLERANCE * max(1.0, need)))
+    return float(max(math.ceil(need - COUNT_TOLERANCE * max(1.0, need)), 1 if need > 0 else 0))
 
 
 def pool_uses(scenario: Scenario, servings: Sequence[Serving]) -> tuple[PoolUse, ...]:
