@@ -45,8 +45,8 @@ def deploy(
 def fill_budgets(deployed: Deployed, tables: dict[str, CostTable] | None = None) -> Deployed:
     """Scale all rates until a budget or inventory is used up exactly, where throughput is maximized.
 
-    With fractional counts and without spares power, cost and devices are proportional to the rates, so this only removes
-    the rounding that a solver leaves.
+    With fractional counts and without spares power, cost and devices are proportional to the rates, so this only
+    removes the rounding that a solver leaves.
     """
     scenario = deployed.scenario
     ratios = [limit.bound / value for limit, value in limit_values(deployed) if limit.workload is None and value]

@@ -120,3 +120,19 @@ def runnable(table: CostTable, mask: dict[Phase, NDArray[np.bool_]]) -> NDArray[
     for phase in PHASES:
         able &= ~table.runs(phase) | mask[phase].any(axis=0)
     return able
+
+
+def least_cost(scenario: Scenario, table: CostTable, kind: Kind, rate: float) -> float:
+    """Bound a measure from below at a rate: the cheapest option of each of the target's phases, one replica at least.
+
+    Zero where devices are owned or cost nothing.
+    """
+    mask, total = usable(scenario, table), 0.0
+    fewest = 1.0 if scenario.counts == "integer" else 0.0
+    for phase in PHASES[:2]:
+        measure = measure_of(scenario, table, phase, kind)
+        need = np.maximum(rate * table.busy_s(phase) / scenario.max_utilization, fewest)
+        value = np.where(mask[phase], measure.per_replica * need + rate * measure.per_rate, np.inf)
+        least = float(value.min(initial=np.inf))
+        total += least if np.isfinite(least) else 0.0
+    return total

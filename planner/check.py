@@ -7,20 +7,25 @@ from collections import Counter
 from typing import Any
 
 from planner.assemble import (
+    NO_TOTALS,
     deploy,
     deployment_document,
     fleet_documents,
     limit_values,
+    memory_rows,
+    objective_document,
     objective_value,
+    pool_documents,
     totals_document,
 )
 from planner.evaluate import Design
 from planner.fleet import COUNT_TOLERANCE, Deployed, PoolUse, Racked, device_counts, devices_per_unit
-from planner.limits import TOLERANCE
-from planner.options import Option, Speculation
+from planner.limits import TOLERANCE, Limit
+from planner.options import Option, Speculation, speculations_of
+from planner.rates import fixed_rates
 from planner.schema import documents as doc
 from planner.schema.scenario import Scenario
-from planner.words import DRAFT_PHASES, PHASES, STEP_PHASES, Phase
+from planner.words import DRAFT_PHASES, MAXIMIZED, PHASES, STEP_PHASES, Phase
 
 
 def check(plan: doc.Plan, scenario: Scenario) -> list[str]:
@@ -32,16 +37,20 @@ def check(plan: doc.Plan, scenario: Scenario) -> list[str]:
         Empty if the plan holds.
     """
     if not plan.deployments:
-        return [] if plan.status in ("infeasible", "no_incumbent") else ["the plan has no deployment"]
+        return _empty_problems(plan)
+    served = list(dict.fromkeys(deployment.workload for deployment in plan.deployments))
+    if served != list(scenario.workloads):
+        return [f"deployments serve {', '.join(served)}; they must serve {', '.join(scenario.workloads)} in this order"]
     try:
         pools = {(m.deployment, m.phase): pool.models for pool in plan.pools for m in pool.phases}
-        designs = [
-            _design(d, index, pools if scenario.shared_pools else {}) for index, d in enumerate(plan.deployments)
-        ]
+        sets = pools if scenario.shared_pools else {}
+        designs = [_design(deployment, index, sets) for index, deployment in enumerate(plan.deployments)]
         deployed = deploy(scenario, designs, racks=_racks(plan))
     except (KeyError, ValueError, IndexError) as error:
         return [f"a deployment cannot run: {error}"]
     return [
+        *_not_on_offer(deployed),
+        *_wrong_rates(deployed),
         *_broken_limits(deployed),
         *_impossible_options(deployed),
         *_too_many_shares(deployed),
@@ -49,7 +58,44 @@ def check(plan: doc.Plan, scenario: Scenario) -> list[str]:
         *_unfilled_batches(deployed),
         *_pool_problems(plan, deployed),
         *_figure_problems(plan, deployed),
+        *_limit_problems(plan, deployed),
         *_objective_problems(plan, deployed),
+    ]
+
+
+def _empty_problems(plan: doc.Plan) -> list[str]:
+    found = []
+    if plan.status not in ("infeasible", "no_incumbent"):
+        found.append("the plan has no deployment")
+    if plan.pools or plan.fleet or plan.limits or plan.baselines or plan.totals != NO_TOTALS:
+        found.append("nothing is deployed, and yet the plan has figures")
+    if plan.objective.value is not None:
+        found.append(f"objective.value: {plan.objective.value}, and nothing is deployed")
+    return found
+
+
+def _not_on_offer(deployed: Deployed) -> list[str]:
+    """Proposers that the scenario does not name, and draft lengths beyond its caps."""
+    found = []
+    for serving in deployed.servings:
+        s = serving.design.speculation
+        if s not in speculations_of(deployed.scenario, serving.design.workload):
+            found.append(f"draft length {s.draft_length} of proposer {s.proposer} is not on offer")
+    return found
+
+
+def _wrong_rates(deployed: Deployed) -> list[str]:
+    """Rates that are not the ones asked for, where the question fixes them."""
+    rates = fixed_rates(deployed.scenario)
+    if rates is None:
+        return []
+    served = dict.fromkeys(rates, 0.0)
+    for serving in deployed.servings:
+        served[serving.design.workload] += serving.rate_rps
+    return [
+        f"{name}: {served[name]:g} requests/s, {rate:g} are asked for"
+        for name, rate in rates.items()
+        if not _close(served[name], rate)
     ]
 
 
@@ -100,8 +146,7 @@ def _impossible_options(deployed: Deployed) -> list[str]:
 def _too_many_shares(deployed: Deployed) -> list[str]:
     most = deployed.scenario.max_shares
     counts = Counter(serving.design.workload for serving in deployed.servings)
-    found = [f"{name}: {count} designs, at most {most}" for name, count in counts.items() if count > most]
-    return found + [f"{name}: no design serves it" for name in deployed.scenario.workloads if name not in counts]
+    return [f"{name}: {count} designs, at most {most}" for name, count in counts.items() if count > most]
 
 
 def _badly_housed(deployed: Deployed) -> list[str]:
@@ -140,9 +185,6 @@ def _pool_problems(plan: doc.Plan, deployed: Deployed) -> list[str]:
 
 def _pool_problem(written: doc.Pool, needed: PoolUse, integer: bool) -> list[str]:
     found = []
-    phases = [(member.workload, member.deployment, member.phase) for member in written.phases]
-    if phases != [(member.workload, member.serving, member.phase) for member in needed.members]:
-        found.append(f"pool {written.name}: its phases are not those that are placed there")
     if (written.device, written.tensor_parallel) != (needed.device, needed.tensor_parallel):
         found.append(f"pool {written.name}: its devices are not those of its phase")
     if written.replicas - written.spare_replicas < needed.need * (1 - TOLERANCE):
@@ -157,24 +199,70 @@ def _pool_problem(written: doc.Pool, needed: PoolUse, integer: bool) -> list[str
 
 
 def _figure_problems(plan: doc.Plan, deployed: Deployed) -> list[str]:
+    written: dict[str, Any] = plan.model_dump(include={"deployments", "pools", "fleet", "totals"})
+    computed = {
+        "deployments": [deployment_document(deployed, index).model_dump() for index in range(len(plan.deployments))],
+        "pools": [pool.model_dump() for pool in pool_documents(deployed)],
+        "fleet": [row.model_dump() for row in fleet_documents(deployed)],
+        "totals": totals_document(deployed).model_dump(),
+    }
+    return [problem for key, figures in computed.items() for problem in _differences(key, written[key], figures)]
+
+
+def _limit_problems(plan: doc.Plan, deployed: Deployed) -> list[str]:
+    """Rows of limits whose bound, value or slack does not recompute; what moving a limit buys needs a solver."""
+    expected = [*(_limit_row(limit, value) for limit, value in limit_values(deployed)), *memory_rows(deployed)]
+    if len(plan.limits) != len(expected):
+        return [f"the plan has {len(plan.limits)} rows of limits, {len(expected)} are in force"]
     found = []
-    for index, written in enumerate(plan.deployments):
-        computed = deployment_document(deployed, index).model_dump()
-        found += _differences(f"deployments.{index}", written.model_dump(), computed)
-    fleet = zip(plan.fleet, fleet_documents(deployed), strict=False)
-    for index, (row, wanted) in enumerate(fleet):
-        found += _differences(f"fleet.{index}", row.model_dump(), wanted.model_dump())
-    if len(plan.fleet) != len(fleet_documents(deployed)):
-        found.append("fleet: not the device types of the pools")
-    return found + _differences("totals", plan.totals.model_dump(), totals_document(deployed).model_dump())
+    for index, (row, other) in enumerate(zip(plan.limits, expected, strict=True)):
+        # The slack is a small difference: rounding of the bound's size is not an error in it.
+        same_slack = _near(row.slack, other.slack, abs(other.bound))
+        changes = {"slack": row.slack if same_slack else other.slack, "binding": row.binding or other.binding}
+        left_out = {"marginal_value", "marginal_delta"}
+        found += _differences(
+            f"limits.{index}", row.model_dump(exclude=left_out), other.replace(**changes).model_dump(exclude=left_out)
+        )
+    return found
+
+
+def _limit_row(limit: Limit, value: float | None) -> doc.LimitRow:
+    return doc.LimitRow(
+        name=limit.name,
+        workload=limit.workload,
+        device=limit.device,
+        rack=limit.rack,
+        phase=None,
+        basis=limit.basis,
+        unit=limit.unit,
+        bound=limit.bound,
+        value=value,
+        slack=None if value is None else limit.slack(value),
+        binding=value is not None and limit.is_met_exactly(value),
+        marginal_value=None,
+        marginal_delta=None,
+    )
+
+
+def _near(a: float | None, b: float | None, size: float) -> bool:
+    return a == b if a is None or b is None else abs(a - b) <= TOLERANCE * size
 
 
 def _objective_problems(plan: doc.Plan, deployed: Deployed) -> list[str]:
-    value = objective_value(deployed)
-    written = plan.objective.value
-    if value is None or written is None or not _close(written, value):
-        return [f"objective.value: {written}, computed {value}"]
-    return []
+    value, written = objective_value(deployed), plan.objective
+    expected = objective_document(deployed.scenario, value, written.best_bound, written.gap)
+    found = _differences("objective", written.model_dump(), expected.model_dump())
+    if value is None or written.best_bound is None or written.gap is None:
+        return found
+    beyond = value - written.best_bound if written.name in MAXIMIZED else written.best_bound - value
+    if beyond > TOLERANCE * abs(value):
+        found.append(f"objective.best_bound: {written.best_bound:.9g} is beaten by the value {value:.9g}")
+    gap = abs(value - written.best_bound) / max(abs(value), 1e-12)
+    if abs(gap - written.gap) > TOLERANCE:
+        found.append(f"objective.gap: {written.gap:g}, computed {gap:g}")
+    if plan.status == "optimal" and gap > TOLERANCE:
+        found.append(f"the plan calls itself optimal with a gap of {gap:g}")
+    return found
 
 
 def _differences(key: str, written: Any, computed: Any) -> list[str]:  # noqa: ANN401
@@ -184,6 +272,12 @@ def _differences(key: str, written: Any, computed: Any) -> list[str]:  # noqa: A
             problem
             for name in {**written, **computed}
             for problem in _differences(f"{key}.{name}", written.get(name), computed.get(name))
+        ]
+    if isinstance(written, (tuple, list)) and isinstance(computed, (tuple, list)) and len(written) == len(computed):
+        return [
+            problem
+            for index, pair in enumerate(zip(written, computed, strict=True))
+            for problem in _differences(f"{key}.{index}", *pair)
         ]
     same = (
         _close(written, computed) if isinstance(written, float) and isinstance(computed, float) else written == computed

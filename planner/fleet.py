@@ -49,7 +49,7 @@ class Member:
 
 @dataclass(frozen=True)
 class PoolUse:
-    """Replicas of one (model set, device type, degree), and the phases that they serve. ``replicas`` is what is bought."""
+    """Replicas of one (model set, device type, degree), and the phases that they serve; ``replicas`` are bought."""
 
     name: str
     models: tuple[str, ...]
@@ -103,14 +103,14 @@ def memory_replicas(rate_rps: float, residency_s: float, sequences: float, max_u
 
 
 def least_count(need: float, integer: bool) -> float:
-    """Give the least number of replicas that covers a need.
+    """Give the least number of replicas that covers a need; what is needed at all needs a whole one.
 
-    >>> least_count(2.0000000001, True), least_count(2.1, True), least_count(2.1, False)
-    (2.0, 3.0, 2.1)
+    >>> least_count(2.0000000001, True), least_count(2.1, True), least_count(2.1, False), least_count(1e-12, True)
+    (2.0, 3.0, 2.1, 1.0)
     """
     if not integer:
         return need
-    return float(math.ceil(need - COUNT_TOLERANCE * max(1.0, need)))
+    return float(max(math.ceil(need - COUNT_TOLERANCE * max(1.0, need)), 1 if need > 0 else 0))
 
 
 PoolKey = tuple[str, tuple[str, ...], str, int]
@@ -141,7 +141,7 @@ def pool_key(scenario: Scenario, serving: int, design: Design, phase: Phase, opt
 
 
 def pool_uses(scenario: Scenario, servings: Sequence[Serving]) -> tuple[PoolUse, ...]:
-    """Size the pools of all servings: the least replicas that carry the flow and hold the sequences, plus the spares."""
+    """Size the pools of all servings: the least replicas that carry flows and hold sequences, plus the spares."""
     members: dict[PoolKey, list[Member]] = {}
     for index, serving in enumerate(servings):
         for phase in PHASES:
@@ -181,7 +181,7 @@ def _member(scenario: Scenario, index: int, serving: Serving, phase: Phase, opti
 
 
 def shared_sequences(scenario: Scenario, design: Design, phase: Phase, option: Option, models: Sequence[str]) -> float:
-    """Sequences that a replica of a shared pool would hold if it held nothing else: free bytes over KV bytes, not rounded."""
+    """Sequences that a replica of a shared pool would hold if it held nothing else, not rounded."""
     model = model_of(scenario, phase, design.speculation.proposer)
     assert model is not None
     catalog = scenario.catalog

@@ -59,7 +59,7 @@ def _price(scenario: Scenario, device: str) -> float:
 
 
 def measure_of(scenario: Scenario, table: CostTable, phase: Phase, kind: Kind) -> Measure:
-    """Give one phase's coefficients of a measure: W on the scenario's basis with PUE, USD/h, or forward W without PUE."""
+    """Give one phase's coefficients: W on the scenario's basis with PUE, USD/h, or forward W without PUE."""
     energy = table.energy_per_request_j(phase)
     none = np.zeros((len(table.phases[phase].options), 1))
     if kind == "energy":

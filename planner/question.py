@@ -20,8 +20,8 @@ class Question:
     """What is optimized: an aim at exact rates by workload. A workload without a rate is free; null: all, in their mix.
 
     The five objectives, and four aims that only explanations ask for: the largest rate of one workload, the least TTFT,
-    the fewest devices of a type, and any plan at all. ``workload`` narrows a rate, interactivity or TTFT to one workload
-    (null: the worst of all), ``device`` names the type whose count is asked.
+    the fewest devices of a type, and any plan at all. ``workload`` narrows a rate, interactivity or TTFT to one
+    workload (null: the worst of all), ``device`` names the type whose count is asked.
     """
 
     aim: Aim

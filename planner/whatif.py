@@ -14,11 +14,13 @@ from planner.limits import Limit, limits_of, with_bound, without
 from planner.optimise import optimise
 from planner.options import CostTable, cost_table, speculations_of
 from planner.question import Aim, Question, Solution
+from planner.rates import fixed_rates
 from planner.schema import documents as doc
 from planner.schema.scenario import Scenario
 from planner.words import PHASES, LimitName, Phase
 
 Tables = dict[str, CostTable]
+Rates = dict[str, float]
 Tick = Callable[[str], None]
 
 # Rates at which only the smallest deployment matters: every phase has at most one replica at work.
@@ -203,45 +205,60 @@ def _broken_baseline(pinned: _Pinned, tables: Tables) -> doc.Baseline:
 # ------------------------------------------------------------------------------------------- infeasibility
 
 
-def _almost_no_rates(scenario: Scenario) -> dict[str, float]:
+def _almost_no_rates(scenario: Scenario) -> Rates:
     return dict.fromkeys(scenario.workloads, _ALMOST_NO_RATE_RPS)
 
 
-def _rates_under(scenario: Scenario) -> dict[str, float]:
-    """Serve what demand is left in the scenario, else almost nothing."""
-    return {name: workload.limits.demand_rps or _ALMOST_NO_RATE_RPS for name, workload in scenario.workloads.items()}
+def _rates_under(scenario: Scenario, unasked: Rates) -> Rates:
+    """Serve what demand is left in the scenario, else the rates that the question has without one."""
+    return {name: workload.limits.demand_rps or unasked[name] for name, workload in scenario.workloads.items()}
+
+
+def unasked_rates(scenario: Scenario) -> Rates:
+    """Give the rates that a question has where no demand is set: one request/s in total for energy and interactivity.
+
+    Almost nothing where throughput is maximized, and for a workload whose demand may be dropped.
+    """
+    fixed = fixed_rates(scenario)
+    return {
+        name: _ALMOST_NO_RATE_RPS if fixed is None or workload.limits.demand_rps is not None else fixed[name]
+        for name, workload in scenario.workloads.items()
+    }
 
 
 def _holding(scenario: Scenario, keep: Sequence[Limit]) -> Scenario:
     return without(scenario, [limit for limit in limits_of(scenario) if limit not in keep])
 
 
-def is_feasible(scenario: Scenario, tables: Tables) -> bool:
-    """Whether some plan meets every limit of the scenario."""
-    return optimise(scenario, tables, Question("any", _rates_under(scenario)), polish=False).status != "infeasible"
+def is_feasible(scenario: Scenario, tables: Tables, unasked: Rates) -> bool:
+    """Whether some plan meets every limit of the scenario; ``unasked``: the rates of workloads without a demand."""
+    question = Question("any", _rates_under(scenario, unasked))
+    return optimise(scenario, tables, question, polish=False).status != "infeasible"
 
 
 def smallest_conflict(scenario: Scenario, tables: Tables) -> tuple[Limit, ...]:
     """Find a smallest set of limits that no plan meets together; empty if even no limit at all is too much.
 
-    Up to ``_FEW`` limits every set is tried, by size. Beyond, limits are dropped one by one as long as what is left still
-    conflicts: then no member can be spared, though a smaller set may exist elsewhere.
+    Up to ``_FEW`` limits every set is tried, by size. Beyond, limits are dropped one by one as long as what is left
+    still conflicts: then no member can be spared, though a smaller set may exist elsewhere.
     """
-    limits = limits_of(scenario)
+    limits, unasked = limits_of(scenario), unasked_rates(scenario)
     if len(limits) > _FEW:
-        return _irreducible_conflict(scenario, tables, limits)
+        return _irreducible_conflict(scenario, tables, limits, unasked)
     for size in range(len(limits) + 1):
         for some in combinations(limits, size):
-            if not is_feasible(_holding(scenario, some), tables):
+            if not is_feasible(_holding(scenario, some), tables, unasked):
                 return some
     return ()
 
 
-def _irreducible_conflict(scenario: Scenario, tables: Tables, limits: tuple[Limit, ...]) -> tuple[Limit, ...]:
+def _irreducible_conflict(
+    scenario: Scenario, tables: Tables, limits: tuple[Limit, ...], unasked: Rates
+) -> tuple[Limit, ...]:
     kept = list(limits)
     for limit in limits:
         fewer = [other for other in kept if other != limit]
-        if not is_feasible(_holding(scenario, fewer), tables):
+        if not is_feasible(_holding(scenario, fewer), tables, unasked):
             kept = fewer
     return tuple(kept)
 
@@ -280,12 +297,12 @@ def _conflict(scenario: Scenario, tables: Tables, limit: Limit, others: Sequence
         rack=limit.rack,
         unit=limit.unit,
         asked=limit.bound,
-        achievable=_nearest_achievable(held, tables, limit),
+        achievable=_nearest_achievable(held, tables, limit, unasked_rates(scenario)),
         holding={other.label(others): other.bound for other in others},
     )
 
 
-def _nearest_achievable(held: Scenario, tables: Tables, limit: Limit) -> float | None:
+def _nearest_achievable(held: Scenario, tables: Tables, limit: Limit, unasked: Rates) -> float | None:
     aims: dict[LimitName, Aim] = {
         "power_budget": "power",
         "cost_budget": "cost",
@@ -293,7 +310,7 @@ def _nearest_achievable(held: Scenario, tables: Tables, limit: Limit) -> float |
         "interactivity_floor": "interactivity",
         "ttft_ceiling": "ttft",
     }
-    rates = _rates_under(held)
+    rates = _rates_under(held, unasked)
     if limit.name == "demand" and limit.workload is not None:
         others = {name: rate for name, rate in rates.items() if name != limit.workload}
         return _optimum(held, tables, Question("rate", others, limit.workload)).value

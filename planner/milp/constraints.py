@@ -213,7 +213,7 @@ def ttft_ceiling(program: Program, scenario: Scenario, slot: Slot, transfers: Tr
 
 
 def pool_in_use(program: Program, pools: Sequence[PoolCount]) -> None:
-    """used ≥ Σ x for every phase of every slot that may use the pool."""
+    """Mark a pool as used: used ≥ Σ x for every phase of every slot that may use it."""
     for pool in pools:
         for slot, phase in pool.parts():
             row = Linear([*((c.x, 1.0) for c in pool.of(slot, phase)), (pool.used, -1.0)])
@@ -237,8 +237,10 @@ def _busy(pool: PoolCount) -> Linear:
 def pool_capacity(program: Program, scenario: Scenario, pools: Sequence[PoolCount]) -> None:
     """max_utilization·(replicas − spares) ≥ Σ busy·f for every pool."""
     for pool in pools:
-        row = _busy(pool).add(_serving(scenario, pool, -scenario.max_utilization).pairs())
-        program.row(f"pool_capacity_{pool.name}", row, "<=", 0.0)
+        row = _busy(pool)
+        largest = max((coefficient for _, coefficient in row.pairs()), default=1.0)
+        row.add(_serving(scenario, pool, -scenario.max_utilization).pairs())
+        program.row(f"pool_capacity_{pool.name}", row.scaled(1.0 / largest), "<=", 0.0)
 
 
 def pool_is_bought(program: Program, scenario: Scenario, pools: Sequence[PoolCount]) -> None:
@@ -258,8 +260,10 @@ def batch_fill(program: Program, scenario: Scenario, pools: Sequence[PoolCount])
     if fill > 0:
         for pool in pools:
             if any(phase in STEP_PHASES for _, phase in pool.parts()):
-                row = _serving(scenario, pool, fill).add(_busy(pool).pairs(), -1.0)
-                program.row(f"batch_fill_{pool.name}", row, "<=", 0.0)
+                busy = _busy(pool)
+                largest = max((coefficient for _, coefficient in busy.pairs()), default=1.0)
+                row = _serving(scenario, pool, fill).add(busy.pairs(), -1.0)
+                program.row(f"batch_fill_{pool.name}", row.scaled(1.0 / largest), "<=", 0.0)
 
 
 def _held_s(slot: Slot, phase: Phase) -> dict[tuple[int, int], float]:

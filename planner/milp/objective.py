@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from planner.bounds import least_cost
 from planner.milp.constraints import (
     Transfers,
     fleet_cost_usd_per_hour,
@@ -16,7 +17,7 @@ from planner.milp.solver import Linear, Program
 from planner.milp.variables import DeviceVariables, Slot
 from planner.question import Aim, Question, is_maximized
 from planner.schema.scenario import Scenario
-from planner.words import PHASES
+from planner.words import PHASES, Phase
 
 
 @dataclass(frozen=True)
@@ -98,8 +99,7 @@ def goal_of(
     pairs = zip(slots, transfers, strict=True)
     concerned = [(slot, moved) for slot, moved in pairs if question.concerns(slot.workload)]
     if aim == "interactivity":
-        times = (coefficient for slot, moved in concerned for _, coefficient in tpot_s(slot, moved).pairs())
-        unit = max(times, default=1.0)
+        unit = _least_tpot_s([slot for slot, _ in concerned])
         return Goal(aim, worst_tpot_s(program, concerned, unit), unit)
     if aim == "throughput":
         figure = throughput_tps(scenario, slots)
@@ -116,5 +116,37 @@ def goal_of(
         figure = worst_ttft_s(program, concerned)
     else:
         figure = devices[question.device].had if question.device in devices else Linear()
-    unit = max((abs(coefficient) for _, coefficient in figure.pairs()), default=1.0)
+    largest = max((abs(coefficient) for _, coefficient in figure.pairs()), default=1.0)
+    unit = _least_figure(scenario, slots, question) or largest
     return Goal(aim, figure.scaled((-1.0 if is_maximized(aim) else 1.0) / unit), unit)
+
+
+def _least_tpot_s(slots: Sequence[Slot]) -> float:
+    """Give a bound below every TPOT, so that the solver's tolerances are relative ones."""
+    phase: Phase = "target_verify"
+    return min(
+        (
+            float(slot.table.phases[phase].latency_s[c.o, c.s] / slot.table.tokens_per_step[c.s])
+            for slot in slots
+            for c in slot.choices[phase]
+        ),
+        default=1.0,
+    )
+
+
+def _least_figure(scenario: Scenario, slots: Sequence[Slot], question: Question) -> float:
+    """Bound power, cost or energy from below at exact rates, for the same reason; zero where there is no bound.
+
+    A count stands for the replicas that the flow needs. At a small demand these are so few that coefficients alone
+    would leave the figure below the solver's tolerances.
+    """
+    if question.aim not in ("power", "cost", "energy") or question.rates is None:
+        return 0.0
+    total, weights = 0.0, sum(workload.mix for workload in scenario.workloads.values())
+    for slot in slots:
+        if slot.share > 0:
+            continue
+        rate, workload = question.rates[slot.workload], scenario.workloads[slot.workload]
+        least = least_cost(scenario, slot.table, question.aim, rate)
+        total += workload.mix / weights * least / (rate * workload.osl_tokens) if question.aim == "energy" else least
+    return total

@@ -15,7 +15,7 @@ from planner.evaluate import Design
 from planner.milp import constraints as rows
 from planner.milp.constraints import Transfers
 from planner.milp.objective import Goal, goal_of
-from planner.milp.solver import Linear, Outcome, Program, solve
+from planner.milp.solver import FEASIBILITY, Linear, Outcome, Program, solve
 from planner.milp.variables import Slot, add_devices, add_pools, add_slot
 from planner.options import CostTable, Option
 from planner.question import CLOSED_GAP, Question, Solution, question_of, relative_gap
@@ -167,7 +167,8 @@ def _prefer_least_power(built: Assembled, outcome: Outcome, time_limit_s: float 
     for slot in built.slots:
         _fix((delta, first[delta.name]) for delta in slot.delta.values())
     unit = max((abs(coefficient) for _, coefficient in built.preferred.pairs()), default=1.0) or 1.0
-    slack = 1e-9 * max(1.0, abs(outcome.objective))
+    # Well above the solver's own tolerance: a slack of just that makes HiGHS's presolve call the program infeasible.
+    slack = 10.0 * FEASIBILITY * max(1.0, abs(outcome.objective))
     program.row("objective_is_kept", built.goal.expression, "<=", outcome.objective + slack)
     program.minimize(built.preferred.scaled(1.0 / unit))
     again = solve(program, time_limit_s)

@@ -20,7 +20,7 @@ Terms = dict[str, tuple[Any, float]]
 # Both gaps are set: the defaults (1e-4 relative, 1e-6 absolute) are coarser than a step time in seconds.
 _GAP = 1e-9
 # Rows are scaled to bounds of about 1, so this is a relative accuracy.
-_FEASIBILITY = 1e-9
+FEASIBILITY = 1e-9
 
 
 class Linear:
@@ -113,7 +113,7 @@ def solve(program: Program, time_limit_s: float | None = None) -> Outcome:
     RuntimeError
         If HiGHS ends in a state that is none of optimal, infeasible, unbounded, or stopped at a limit.
     """
-    options = {"mip_feasibility_tolerance": _FEASIBILITY, "primal_feasibility_tolerance": _FEASIBILITY}
+    options = {"mip_feasibility_tolerance": FEASIBILITY, "primal_feasibility_tolerance": FEASIBILITY}
     solver = pulp.HiGHS(msg=False, threads=1, timeLimit=time_limit_s, gapRel=_GAP, gapAbs=_GAP, **options)
     start = time.perf_counter()
     with _silent_stdout():

@@ -109,8 +109,8 @@ _STOCK_SCHEMA = {"anyOf": [{"type": "integer", "minimum": 0}, Stock.model_json_s
 class FleetLimits(Document):
     """Limits on the whole deployment.
 
-    ``inventory``: what can be had by device type, a number (purchasable) or ``{owned, purchasable}``. A type that is not
-    named can be had without limit.
+    ``inventory``: what can be had by device type, a number (purchasable) or ``{owned, purchasable}``. A type that is
+    not named can be had without limit.
     """
 
     power_budget_kw: Positive | None = None
@@ -128,9 +128,9 @@ class Rack(Document):
 class Servers(Document):
     """How devices are bought and housed.
 
-    ``by_node``: whole hosts only. ``spare_replicas``: replicas of every pool that serve nothing, N+1. ``min_batch_fill``:
-    least share of a decode pool's batches that must be filled. ``racks``: provisioned watts by rack; where any is named,
-    every device stands in one.
+    ``by_node``: whole hosts only. ``spare_replicas``: replicas of every pool that serve nothing, N+1.
+    ``min_batch_fill``: least share of a decode pool's batches that must be filled. ``racks``: provisioned watts by
+    rack; where any is named, every device stands in one.
     """
 
     by_node: bool = False

@@ -85,7 +85,8 @@ class Tableau:
         if self.scenario.counts != "integer":
             return need
         finite = np.where(np.isfinite(need), need, 0.0)
-        return np.where(np.isfinite(need), np.ceil(finite - COUNT_TOLERANCE * np.maximum(1.0, finite)), np.inf)
+        count = np.ceil(finite - COUNT_TOLERANCE * np.maximum(1.0, finite))
+        return np.where(np.isfinite(need), np.maximum(count, finite > 0), np.inf)
 
     def cost(self, phase: Phase, rate: float, held_s: Floats, rows: slice | Floats, s: int | slice) -> Floats:
         """Cost of options of a phase at a rate.

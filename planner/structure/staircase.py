@@ -13,14 +13,14 @@ Indices = NDArray[np.intp]
 
 @dataclass(frozen=True)
 class Staircase:
-    """Steps of a non-increasing function: from ``time_s[i]`` on, ``value[i]`` is the least, reached by ``choice[i]``."""
+    """Steps of a falling function: from ``time_s[i]`` on, ``value[i]`` is the least, reached by ``choice[i]``."""
 
     time_s: Floats
     value: Floats
     choice: Indices
 
     def at(self, allowed_s: Floats) -> tuple[Floats, Indices]:
-        """Give the least value within an allowed time, and who reaches it; infinite and −1 where nothing is that fast."""
+        """Give the least value within an allowed time, and who reaches it; infinite where nothing is that fast."""
         index = np.searchsorted(self.time_s, allowed_s, side="right") - 1
         if not self.value.size:
             return np.full(np.shape(allowed_s), np.inf), np.full(np.shape(allowed_s), -1)
