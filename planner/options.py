@@ -205,25 +205,35 @@ def _phase_costs(scenario: Scenario, workload: str, phase: Phase, speculations: 
         model = model_of(scenario, phase, speculation.proposer)
         if model is not None:
             columns_of.setdefault(model, []).append(index)
-    rows: dict[Option, tuple[Floats, Floats, Floats]] = {}
-    idle = np.array([model_of(scenario, phase, s.proposer) is None for s in speculations])
-    for model, columns in columns_of.items():
-        for option, profile in _profiles(scenario, phase, model):
-            if option not in rows:
-                rows[option] = (np.where(idle, 0.0, np.nan), np.where(idle, 0.0, np.nan), np.where(idle, np.inf, 0.0))
-            latency, energy, held = rows[option]
-            latency[columns], energy[columns] = profiles.characterized(profile, tokens[columns])
-            held[columns] = sequences_per_replica(
-                scenario.catalog.devices[option.device],
-                scenario.catalog.models[model],
-                scenario.workloads[workload],
-                option.tensor_parallel,
-            )
+    offered = {model: list(_profiles(scenario, phase, model)) for model in columns_of}
     order = {name: index for index, name in enumerate(scenario.catalog.devices)}
-    options = tuple(sorted(rows, key=lambda o: (order[o.device], o.tensor_parallel, o.batch_size)))
-    shape = (len(options), len(speculations))
-    stacked = [np.array([rows[option][part] for option in options]).reshape(shape) for part in range(3)]
-    return PhaseCosts(options, *stacked)
+    every = {option for some in offered.values() for option, _ in some}
+    options = tuple(sorted(every, key=lambda o: (order[o.device], o.tensor_parallel, o.batch_size)))
+    row_of = {option: row for row, option in enumerate(options)}
+    idle = np.array([model_of(scenario, phase, s.proposer) is None for s in speculations])
+    latency, energy, held = (
+        np.tile(np.where(idle, one, other), (len(options), 1))
+        for one, other in ((0.0, np.nan), (0.0, np.nan), (np.inf, 0.0))
+    )
+    for model, columns in columns_of.items():
+        if offered[model]:
+            block = np.ix_([row_of[option] for option, _ in offered[model]], columns)
+            profile_costs = profiles.characterized([profile for _, profile in offered[model]], tokens[columns])
+            latency[block], energy[block] = profile_costs
+            held[block] = _sequences(scenario, workload, model, [option for option, _ in offered[model]])
+    return PhaseCosts(options, latency, energy, held)
+
+
+def _sequences(scenario: Scenario, workload: str, model: str, options: Sequence[Option]) -> Floats:
+    """(O, 1) sequences that a replica of each option holds."""
+    catalog, shape = scenario.catalog, scenario.workloads[workload]
+    held: dict[tuple[str, int], float] = {}
+    for option in options:
+        key = (option.device, option.tensor_parallel)
+        if key not in held:
+            device = catalog.devices[option.device]
+            held[key] = sequences_per_replica(device, catalog.models[model], shape, option.tensor_parallel)
+    return np.array([held[option.device, option.tensor_parallel] for option in options]).reshape(-1, 1)
 
 
 def cost_table(scenario: Scenario, workload: str, speculations: Sequence[Speculation] | None = None) -> CostTable:

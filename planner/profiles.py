@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -45,9 +47,39 @@ def energy_mj(curve: EnergyForm, tokens: ArrayLike) -> Floats:
     return (curve.base or 0.0) + (curve.per_token or 0.0) * n
 
 
-def characterized(profile: Characterized, tokens: ArrayLike) -> tuple[Floats, Floats]:
-    """Latency in s and energy in J per request of one operation, in the shape of ``tokens``.
+def characterized(profiles: Sequence[Characterized], tokens: ArrayLike) -> tuple[Floats, Floats]:
+    """Latency in s and energy in J per request of one operation, for O options at once.
 
     Tokens are uncached prompt tokens (prefill), verify tokens (target_verify) or the draft length (draft_decode).
+
+    Parameters
+    ----------
+    profiles
+        O profiles.
+    tokens
+        (S,) token counts.
+
+    Returns
+    -------
+    latency_s, energy_j
+        (O, S); NaN where a latency table does not reach.
+
+    >>> one = Characterized(latency_ms={"floor": 40.0, "per_token": 2.5}, energy_mj={"constant": 760.0})
+    >>> [array.tolist() for array in characterized([one], [1, 17])]
+    [[[0.04, 0.0425]], [[0.76, 0.76]]]
     """
-    return latency_ms(profile.latency_ms, tokens) * _MS, energy_mj(profile.energy_mj, tokens) * _MJ
+    n = np.asarray(tokens, dtype=float)[None, :]
+    forms = [profile.latency_ms for profile in profiles]
+    latency = np.maximum(_column(forms, "floor"), _column(forms, "base", "constant") + _column(forms, "per_token") * n)
+    for row, form in enumerate(forms):
+        if form.table is not None:
+            latency[row] = latency_ms(form, n[0])
+    energies = [profile.energy_mj for profile in profiles]
+    energy = _column(energies, "base", "constant") + _column(energies, "per_token") * n
+    return latency * _MS, energy * _MJ
+
+
+def _column(forms: Sequence[LatencyForm] | Sequence[EnergyForm], *names: str) -> Floats:
+    """(O, 1) the first of the named coefficients that a form has, else zero."""
+    values = [next((v for name in names if (v := getattr(form, name)) is not None), 0.0) for form in forms]
+    return np.array(values, dtype=float).reshape(-1, 1)

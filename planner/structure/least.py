@@ -21,9 +21,9 @@ from planner.bounds import usable
 from planner.evaluate import Design
 from planner.fleet import COUNT_TOLERANCE
 from planner.measure import Kind, Measure, measure_of
-from planner.options import CostTable, Option
+from planner.options import CostTable, Option, PhaseCosts
 from planner.schema.scenario import Scenario
-from planner.structure.staircase import Staircase, both, staircase
+from planner.structure.staircase import Indices, Staircase, both, staircase
 from planner.words import PHASES, STEP_PHASES, Phase
 
 Floats = NDArray[np.float64]
@@ -262,7 +262,7 @@ class _Prefills:
     def least(self) -> float:
         return self.target.least + self.draft.least
 
-    def at(self, verify_s: Floats, draft_s: Floats) -> tuple[Floats, Floats, Floats]:
+    def at(self, verify_s: Floats, draft_s: Floats) -> tuple[Floats, Indices, Indices]:
         """Give cost, target option and draft option for step options that take these times."""
         shape = np.shape(verify_s)
         before_verify = self.ceiling_s - verify_s if self.waits else np.full(shape, self.ceiling_s)
@@ -317,6 +317,47 @@ def cost_of(tableau: Tableau, rate: float, found: Found) -> float:
 def never_falls_with_rate(tableau: Tableau) -> bool:
     """Whether the cost of every option grows with the rate: no pass costs less than the idling that it replaces."""
     return all(bool((m.per_rate[np.isfinite(m.per_rate)] >= 0).all()) for m in tableau.measures.values())
+
+
+def lower_bound(tableau: Tableau, rate: float) -> float:
+    """Bound the least cost at a rate from below, without looking at pairs."""
+    floors = _lower_bounds(tableau, rate)
+    runs = tableau.table.runs
+    total = sum(np.where(runs(p), floors[p].min(axis=0, initial=np.inf), 0.0) for p in PHASES)
+    return float(np.where(tableau.able, total, np.inf).min(initial=np.inf))
+
+
+def reduced(tableau: Tableau, rate: float, most: float) -> CostTable:
+    """Drop the options and speculations that no design of cost ``most`` or less, at this rate or above, can have.
+
+    Proof: the bound of an option with the least of every other phase never exceeds the cost of a design that has it,
+    and costs never fall with the rate. What the bound puts above ``most`` here stays above it at every larger rate.
+    """
+    table, floors = tableau.table, _lower_bounds(tableau, rate)
+    runs = {phase: table.runs(phase) for phase in PHASES}
+    least_of = {phase: np.where(runs[phase], floors[phase].min(axis=0, initial=np.inf), 0.0) for phase in PHASES}
+    total = np.where(tableau.able, sum(least_of.values()), np.inf)
+    columns = np.flatnonzero(total <= most)
+    phases, operations = {}, {}
+    for phase in PHASES:
+        with np.errstate(invalid="ignore"):
+            reach = floors[phase][:, columns] + (total - least_of[phase])[columns]
+        kept = np.flatnonzero(((reach <= most) & runs[phase][columns]).any(axis=1))
+        costs, block = table.phases[phase], np.ix_(kept, columns)
+        latency = np.where(reach[kept] <= most, costs.latency_s[block], np.where(runs[phase][columns], np.nan, 0.0))
+        options = tuple(costs.options[o] for o in kept)
+        phases[phase] = PhaseCosts(options, latency, costs.energy_j[block], costs.sequences[block])
+        operations[phase] = table.operations[phase][columns]
+    return CostTable(
+        table.workload,
+        tuple(table.speculations[s] for s in columns),
+        table.tokens_per_step[columns],
+        table.steps[columns],
+        table.hidden_states[columns],
+        table.first_from_prefill[columns],
+        operations,
+        phases,
+    )
 
 
 def with_tie_break(tableau: Tableau, energy: Tableau, weight: float) -> Tableau:

@@ -29,12 +29,15 @@ from planner.structure.least import (
     Tableau,
     cost_of,
     least,
+    lower_bound,
     never_falls_with_rate,
+    reduced,
     with_tie_break,
 )
 from planner.words import STEP_PHASES
 
 _CLOSED = 1e-11
+_STAGES = (1e-2, 1e-3, 1e-5, _CLOSED)
 _ROUNDING = 1e-9
 _TIE = 1e-10
 _ALMOST_NOTHING = 1e-9
@@ -108,6 +111,27 @@ class _Fleet:
         self.last.update(designs)
         return total, designs
 
+    def fits(self, rates: Rates) -> bool:
+        """Whether some designs serve these rates within the budget; searches only where no bound decides.
+
+        The last designs may still fit; the sum of lower bounds may already be too much.
+        """
+        most = self.budget * (1 + _ROUNDING)
+        if self.last and self.cost(rates, self.last) <= most:
+            return True
+        if sum(lower_bound(tableau, rates[name]) for name, tableau in self.tableaus.items()) > most:
+            return False
+        return bool(self.least(rates)[1])
+
+    def drop_what_is_too_dear(self, rates: Rates) -> None:
+        """Keep only what the budget allows some workload at these rates or above, the others at their least."""
+        total, designs = self.least(rates)
+        for name, tableau in list(self.tableaus.items()):
+            most = (self.budget - total + designs[name].value) * (1 + 2 * _ROUNDING)
+            self.tables = {**self.tables, name: reduced(tableau, rates[name], most)}
+            self.tableaus[name] = Tableau.of(self.scenario, self.tables[name], self.kind)
+        self.last = {}
+
     def cost(self, rates: Rates, designs: Designs) -> float:
         """Cost of given designs."""
         return sum(cost_of(self.tableaus[name], rates[name], found) for name, found in designs.items())
@@ -163,7 +187,7 @@ def optimise(scenario: Scenario, tables: Tables, question: Question) -> Solution
     value = _value(fleet, question, rates, designs)
     if bound is None or (bound < value if is_maximized(question.aim) else bound > value):
         bound = value
-    named = tuple((found.design(tables[name]), rates[name]) for name, found in designs.items())
+    named = tuple((found.design(fleet.tables[name]), rates[name]) for name, found in designs.items())
     gap = relative_gap(value, bound)
     return Solution("optimal", named, value, bound, gap, time.perf_counter() - start, "structure")
 
@@ -195,7 +219,11 @@ def _throughput(fleet: _Fleet, question: Question) -> Answer | None:
     if fleet.scenario.counts == "fractional" and not fleet.scenario.servers.spare_replicas:
         cost, designs = fleet.least(rates(low))
         return rates(low * fleet.budget / cost), _own, designs, None
-    low, high = _bisect(low, high, lambda scale: scale if fleet.least(rates(scale))[1] else None)
+    if fleet.fits(rates(high)):
+        low = high
+    for closed in _STAGES:
+        low, high = _bisect(low, high, lambda scale: scale if fleet.fits(rates(scale)) else None, closed)
+        fleet.drop_what_is_too_dear(rates(low))
     designs = fleet.least(rates(low))[1]
     tokens = sum(share * workloads[name].osl_tokens for name, share in shares.items())
     return rates(low), _own, designs, high * tokens
@@ -213,7 +241,9 @@ def _rate(fleet: _Fleet, question: Question) -> Answer | None:
     low = _ALMOST_NOTHING * high
     if not fleet.least(rates(low))[1]:
         return None
-    low, high = _bisect(low, high, lambda rate: rate if fleet.least(rates(rate))[1] else None)
+    if fleet.fits(rates(high)):
+        low = high
+    low, high = _bisect(low, high, lambda rate: rate if fleet.fits(rates(rate)) else None)
     return rates(low), _own, fleet.least(rates(low))[1], high
 
 
@@ -248,7 +278,8 @@ def _interactivity(fleet: _Fleet, question: Question) -> Answer | None:
     if low is None:
         return None
     high = min(_fastest_interactivity(t) for name, t in fleet.tableaus.items() if question.concerns(name))
-    low, high = _bisect(low, max(low, high), reached)
+    high = max(low, high)
+    low, high = (high, high) if reached(high) else _bisect(low, high, reached)
     return rates, stricter(low), fleet.least(rates, stricter(low))[1], high
 
 
@@ -300,20 +331,21 @@ def _ttft(fleet: _Fleet, question: Question) -> Answer | None:
         for name, tableau in fleet.tableaus.items()
         if question.concerns(name)
     )
-    low, high = _bisect(1.0 / _worst_ttft(fleet, question, designs), 1.0 / fastest, reached)
+    low, high = 1.0 / _worst_ttft(fleet, question, designs), 1.0 / fastest
+    low, high = (high, high) if reached(high) else _bisect(low, high, reached)
     return rates, stricter(low), fleet.least(rates, stricter(low))[1], 1.0 / high
 
 
-def _bisect(low: float, high: float, reached: Callable[[float], float | None]) -> tuple[float, float]:
-    """Close in on the largest value that is feasible.
+def _bisect(
+    low: float, high: float, reached: Callable[[float], float | None], closed: float = _CLOSED
+) -> tuple[float, float]:
+    """Close in on the largest value that is feasible, down to a relative distance.
 
     ``reached`` gives, for a value that is feasible, the value that its design really has (at least that value), else
-    null. Returns the largest feasible value found, and the least one known to be infeasible (or the same twice).
+    null; ``low`` is feasible and ``high`` is not, unless they are the same. Returns the largest feasible value found,
+    and the least one known to be infeasible.
     """
-    at_high = reached(high)
-    if at_high is not None:
-        return high, high
-    while high - low > _CLOSED * high:
+    while high - low > closed * high:
         middle = 0.5 * (low + high)
         found = reached(middle)
         if found is None:
