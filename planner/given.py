@@ -72,15 +72,18 @@ def _named(what: str, name: str | None, choices: list[str]) -> str:
 
 
 def _speculation(scenario: Scenario, workload: str, given: Given) -> Speculation:
-    if given.draft_length == 0:
+    if given.draft_length == 0 and given.proposer is None:
         return PLAIN
     proposer = _named("proposer", given.proposer, list(scenario.proposers))
+    if given.draft_length == 0:
+        return PLAIN
     covered = covered_draft_length(scenario, workload, proposer)
     if given.draft_length > covered:
-        raise InputError(
-            f"--draft-length {given.draft_length}: the acceptance of '{proposer}' for '{workload}'"
-            f" covers {covered} at most"
-        )
+        tokens = scenario.workloads[workload].osl_tokens
+        why = f"the acceptance of '{proposer}' for '{workload}' covers {covered} at most"
+        if covered == tokens - 1:
+            why = f"a request of '{workload}' has {tokens} output tokens, so that {covered} are drafted at most"
+        raise InputError(f"--draft-length {given.draft_length}: {why}")
     return Speculation(proposer, given.draft_length)
 
 

@@ -31,7 +31,7 @@ def run(arguments: list[str]) -> int:
     from planner.errors import InputError
 
     try:
-        code = plan.main(arguments, prog_name="plan", standalone_mode=False)
+        code = plan.main(arguments, prog_name="plan", standalone_mode=False, obj=tuple(arguments))
         sys.stdout.flush()
     except InputError as error:
         for problem in error.problems:

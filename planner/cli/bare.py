@@ -6,7 +6,7 @@ from typing import Any
 
 from planner.cli import EXIT_INFEASIBLE, EXIT_NO_INCUMBENT
 from planner.cli.common import command_line, deliver, load, place_overrides, progress, tell_warnings
-from planner.read.load import Override
+from planner.read.overrides import Override
 from planner.read.yaml_tree import Mark
 from planner.report.views import plan_view
 from planner.schema.scenario import Scenario

@@ -6,6 +6,7 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,8 @@ import click
 from pydantic import BaseModel
 
 from planner.errors import InputError, nearest
-from planner.read.load import Loaded, Override, read_scenario
-from planner.read.overrides import parse_assignment
+from planner.read.load import Loaded, read_scenario
+from planner.read.overrides import Override, parse_assignments
 from planner.read.yaml_tree import Mark
 from planner.report import markdown, terminal
 from planner.report.files import write_all
@@ -24,7 +25,7 @@ from planner.words import PHASES
 
 def load(scenario: str, sets: Sequence[str], more: Sequence[Override] = ()) -> Loaded:
     """Read a scenario with ``--set`` first and flags after, so that a flag wins."""
-    return read_scenario(scenario, [*(parse_assignment(text) for text in sets), *more])
+    return read_scenario(scenario, [*parse_assignments(sets), *more])
 
 
 def place_overrides(places: Sequence[str]) -> list[Override]:
@@ -33,25 +34,29 @@ def place_overrides(places: Sequence[str]) -> list[Override]:
     Raises
     ------
     InputError
-        If there is no ``=``, the phase has another name, or stands twice.
+        For every text without ``=``, and every phase that has another name or stands twice.
     """
-    found: list[Override] = []
+    found: dict[str, Override] = {}
+    problems: list[str] = []
     for text in places:
-        phase, equals, place = text.partition("=")
+        phase, _, place = text.partition("=")
         mark = Mark(f"--place {text}")
-        if not equals or not place:
-            raise InputError(f"{mark}: write phase=device, phase=device:tp2 or phase=device:tp2:b8")
-        if phase not in PHASES:
-            raise InputError(f"{mark}: there is no phase '{phase}' ({nearest(phase, PHASES)})")
-        if any(key == f"places.{phase}" for key, _, _ in found):
-            raise InputError(f"{mark}: the phase '{phase}' is placed twice")
-        found.append((f"places.{phase}", place, mark))
-    return found
+        if not place:
+            problems.append(f"{mark}: write phase=device, phase=device:tp2 or phase=device:tp2:b8")
+        elif phase not in PHASES:
+            problems.append(f"{mark}: there is no phase '{phase}' ({nearest(phase, PHASES)})")
+        elif phase in found:
+            problems.append(f"{mark}: the phase '{phase}' is placed twice")
+        else:
+            found[phase] = (f"places.{phase}", place, mark)
+    if problems:
+        raise InputError(*problems)
+    return list(found.values())
 
 
 def command_line() -> str:
-    """Give the command that was typed, to reproduce the answer."""
-    return shlex.join(["plan", *sys.argv[1:]])
+    """Give the command that was run, to reproduce the answer."""
+    return shlex.join(["plan", *click.get_current_context().find_root().obj])
 
 
 def deliver(document: BaseModel, view: View, name: str, as_json: bool, output: str | None) -> None:
@@ -62,7 +67,7 @@ def deliver(document: BaseModel, view: View, name: str, as_json: bool, output: s
     if as_json:
         click.echo(json_text, nl=False)
     else:
-        show(view)
+        show(replace(view, warnings=()))  # warnings go to standard error
 
 
 def show(view: View) -> None:

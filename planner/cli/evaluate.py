@@ -5,12 +5,13 @@ from __future__ import annotations
 import click
 
 from planner.cli.options import place_option, scenario_options
+from planner.cli.types import DRAFT_LENGTH
 
 
 @click.command("evaluate")
 @scenario_options
 @place_option
-@click.option("--draft-length", type=click.IntRange(0, 4096), required=True, metavar="D", help="Tokens per step.")
+@click.option("--draft-length", type=DRAFT_LENGTH, required=True, metavar="D", help="Tokens per step.")
 @click.option("--workload", metavar="NAME", help="Which workload, where there are several.")
 @click.option("--proposer", metavar="NAME", help="Who proposes, where several are on offer.")
 def command(

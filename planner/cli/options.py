@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-from planner.cli.types import QUANTITY, LibraryName
+from planner.cli.types import DRAFT_LENGTH, FOLDER, QUANTITY, LibraryName
 from planner.words import COUNTS, OBJECTIVES, PHASES, POWER_BASES
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -28,7 +28,7 @@ def output_options(command: Command) -> Command:
     """Add --json and --output."""
     return _stack(
         click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else."),
-        click.option("--output", metavar="DIR", help="Write the answer as files into a folder too."),
+        click.option("--output", type=FOLDER, metavar="DIR", help="Write the answer as files into a folder too."),
     )(command)
 
 
@@ -74,7 +74,7 @@ def question_options(command: Command) -> Command:
         click.option("--objective", type=click.Choice(OBJECTIVES), help="What is best."),
         click.option("--counts", type=click.Choice(COUNTS), help="Whole devices, or shares of them."),
         click.option("--power-basis", type=click.Choice(POWER_BASES), help="Which power the budget means."),
-        click.option("--max-draft-length", type=click.IntRange(0, 4096), metavar="N", help="Longest draft looked at."),
+        click.option("--max-draft-length", type=DRAFT_LENGTH, metavar="N", help="Longest draft looked at."),
         place_option,
         click.option("--time-limit-s", type=QUANTITY, metavar="S", help="Stop the solver after this many seconds."),
     )(command)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import re
 from typing import Any
 
 import click
@@ -11,25 +11,58 @@ from click.shell_completion import CompletionItem
 from planner.read import library
 
 _LARGEST = 1e18
+_NUMBER = re.compile(r"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$", re.ASCII)
+_DIGITS = re.compile(r"^\s*[-+]?\d{1,18}\s*$", re.ASCII)
 
 
-class Quantity(click.ParamType[float]):
-    """A finite number above 0; click's own FloatRange lets nan and inf through."""
+# click before 8.4 has no type parameter.
+class Quantity(click.ParamType):  # type: ignore[type-arg]
+    """A finite number above 0, written as YAML has it; click's own FloatRange lets nan, inf and 1_0 through."""
 
     name = "number"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:  # noqa: ANN401
         """Read the number."""
-        try:
-            number = float(value)
-        except ValueError:
+        if not _NUMBER.match(str(value)):
             self.fail(f"'{value}' is not a number", param, ctx)
-        if not math.isfinite(number) or not 0 < number <= _LARGEST:
-            self.fail(f"'{value}' is not a finite number above 0", param, ctx)
+        number = float(value)
+        if not 0 < number <= _LARGEST:
+            self.fail(f"'{value}' is not above 0 and at most {_LARGEST:g}", param, ctx)
         return number
 
 
-class LibraryName(click.ParamType[str]):
+class Whole(click.ParamType):  # type: ignore[type-arg]
+    """A whole number within bounds."""
+
+    name = "whole number"
+
+    def __init__(self, least: int, most: int) -> None:
+        self.least, self.most = least, most
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:  # noqa: ANN401
+        """Read the number."""
+        if not _DIGITS.match(str(value)) or not self.least <= int(value) <= self.most:
+            self.fail(f"'{value}' is not a whole number from {self.least} to {self.most}", param, ctx)
+        return int(value)
+
+
+class Folder(click.ParamType):  # type: ignore[type-arg]
+    """The name of a folder, there or not."""
+
+    name = "folder"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:  # noqa: ANN401
+        """Refuse an empty name: it would mean the current folder."""
+        if not str(value).strip():
+            self.fail("the name of the folder is empty (write . for the current one)", param, ctx)
+        return str(value)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Offer folders."""
+        return [CompletionItem(incomplete, type="dir")]
+
+
+class LibraryName(click.ParamType):  # type: ignore[type-arg]
     """A bundled catalog or scenario by name, or a path."""
 
     def __init__(self, kind: library.Kind) -> None:
@@ -44,3 +77,5 @@ class LibraryName(click.ParamType[str]):
 
 
 QUANTITY = Quantity()
+DRAFT_LENGTH = Whole(0, 4096)
+FOLDER = Folder()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from pathlib import Path
 from typing import Literal
 
@@ -36,12 +37,14 @@ def find(kind: Kind, name_or_path: str, beside: Path | None = None) -> tuple[Pat
     Raises
     ------
     InputError
-        If there is none, with the nearest bundled names.
+        If there is none, with the nearest bundled names, or the nearest YAML files of the folder.
     """
     if not name_or_path.strip():
         raise InputError(f"the name of the {kind} is empty ({nearest('', names(kind))})")
     if is_path(name_or_path):
         path = (beside or Path()) / name_or_path
+        if not path.exists():
+            raise InputError(f"there is no file '{path}'{_files_like(path)}")
         return path, str(path)
     bundled = folder(kind) / f"{name_or_path}.yaml"
     if bundled.is_file():
@@ -50,6 +53,13 @@ def find(kind: Kind, name_or_path: str, beside: Path | None = None) -> tuple[Pat
         path = beside / f"{name_or_path}.yaml"
         return path, str(path)
     raise InputError(f"there is no {kind} '{name_or_path}' ({nearest(name_or_path, names(kind))})")
+
+
+def _files_like(path: Path) -> str:
+    """Name the YAML files beside a missing one that have nearly its name."""
+    beside = sorted(other.name for other in path.parent.glob("*.y*ml"))
+    close = difflib.get_close_matches(path.name, beside, n=3)
+    return f" (nearest: {', '.join(close)})" if close else ""
 
 
 def is_path(text: str) -> bool:

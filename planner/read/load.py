@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
 from planner.errors import InputError
 from planner.read import library
-from planner.read.locate import located
-from planner.read.overrides import set_key
-from planner.read.yaml_tree import Mark, Tree, parse_file
+from planner.read.locate import problems_of
+from planner.read.overrides import Override, set_all
+from planner.read.yaml_tree import Problem, Tree, parse_file, raise_all
+from planner.schema.base import Document
 from planner.schema.catalog import Catalog
+from planner.schema.names import dangling_in_catalog, dangling_in_scenario
 from planner.schema.scenario import Scenario
 
-Override = tuple[str, Any, Mark]
+Read = TypeVar("Read", bound=Document)
 
 _GROUPS = ("sources", "devices", "models", "proposers", "links")
 _MAX_EXTENDS = 8
@@ -41,13 +43,9 @@ def read_scenario(name_or_path: str, overrides: Sequence[Override] = ()) -> Load
         With all problems at once, each with file, line and dotted key.
     """
     digests: dict[str, str] = {}
-    tree = _scenario_tree(name_or_path, None, digests, ())
-    for key, value, mark in overrides:
-        set_key(tree, key, value, mark)
-    try:
-        return Loaded(Scenario.model_validate(tree.data), digests)
-    except ValidationError as error:
-        raise located(error, tree, Scenario) from None
+    tree = _scenario_tree(*library.find("scenario", name_or_path), digests, ())
+    set_all(tree, overrides)
+    return Loaded(_validated(tree, Scenario), digests)
 
 
 def read_catalog(name_or_path: str) -> Catalog:
@@ -60,10 +58,26 @@ def read_catalog(name_or_path: str) -> Catalog:
     """
     path, shown = library.find("catalog", name_or_path)
     tree, _ = parse_file(str(path), shown)
+    _mapping(tree, shown)
+    return _validated(tree, Catalog)
+
+
+def _validated(tree: Tree, model: type[Read]) -> Read:
+    """Validate a tree's data; raise what is wrong with it together with what was found on the way."""
     try:
-        return Catalog.model_validate(_mapping(tree, shown))
+        document = model.model_validate(tree.data)
     except ValidationError as error:
-        raise located(error, tree, Catalog) from None
+        raise_all([*tree.problems, *problems_of(error, tree, model, _dangling(tree, model))])
+        raise
+    raise_all(tree.problems)
+    return document
+
+
+def _dangling(tree: Tree, model: type[Document]) -> list[str]:
+    if model is Catalog:
+        return dangling_in_catalog(tree.data)
+    within = dangling_in_catalog(tree.data.get("catalog"))
+    return [*(f"catalog.{line}" for line in within), *dangling_in_scenario(tree.data)]
 
 
 def _mapping(tree: Tree, shown: str) -> dict[Any, Any]:
@@ -72,91 +86,108 @@ def _mapping(tree: Tree, shown: str) -> dict[Any, Any]:
     return tree.data
 
 
-def _scenario_tree(name: str, beside: Path | None, digests: dict[str, str], above: tuple[str, ...]) -> Tree:
-    path, shown = library.find("scenario", name, beside)
-    if shown in above or len(above) >= _MAX_EXTENDS:
-        raise InputError(f"{shown}: extends itself ({' → '.join((*above, shown))})")
+def _scenario_tree(path: Path, shown: str, digests: dict[str, str], above: tuple[str, ...]) -> Tree:
     tree, raw = parse_file(str(path), shown)
     digests[shown] = hashlib.sha256(raw).hexdigest()
     data = _mapping(tree, shown)
-    beside = path.parent
     if "extends" in data:
-        base_name = _text(tree, "extends", shown)
-        base = _scenario_tree(base_name, beside, digests, (*above, shown))
-        return _extended(base, tree, shown, digests, beside)
+        base = _base(tree, path.parent, digests, (*above, shown))
+        return _orphan(tree) if base is None else _extended(base, tree, digests, path.parent)
     if "overrides" in data:
-        raise InputError(f"{tree.mark(('overrides',))}: overrides: needs 'extends'; set the fields themselves instead")
+        tree.blame(("overrides",), "needs 'extends'; set the fields themselves instead")
+        del data["overrides"]
     if "catalog" in data:
-        _graft_catalog(tree, tree, digests, beside, shown)
+        _graft_catalog(tree, data["catalog"], digests, path.parent)
     return tree
 
 
-def _text(tree: Tree, key: str, shown: str) -> str:
-    value = tree.data[key]
-    if not isinstance(value, str) or not value:
-        raise InputError(f"{tree.mark((key,)) or shown}: {key}: a name or a path is expected")
-    return value
+def _base(tree: Tree, beside: Path, digests: dict[str, str], above: tuple[str, ...]) -> Tree | None:
+    """Read the scenario that a tree extends; null where that is not possible, which is then a problem of the tree."""
+    name = tree.data["extends"]
+    if not isinstance(name, str) or not name:
+        tree.blame(("extends",), "a name or a path is expected")
+        return None
+    try:
+        path, shown = library.find("scenario", name, beside)
+        if shown in above or len(above) >= _MAX_EXTENDS:
+            raise InputError(f"goes round in a circle ({' → '.join((*above, shown))})")
+        return _scenario_tree(path, shown, digests, above)
+    except InputError as error:
+        _blame_all(tree, "extends", error)
+        return None
 
 
-def _extended(base: Tree, child: Tree, shown: str, digests: dict[str, str], beside: Path) -> Tree:
+def _blame_all(tree: Tree, key: str, error: InputError) -> None:
+    """Say at a key what is wrong with the file that it names."""
+    for problem in error.problems:
+        tree.blame((key,), problem)
+
+
+def _orphan(tree: Tree) -> Tree:
+    """Make a tree whose base is missing fit to be looked at: no key is blamed for what the base would have."""
+    for key in ("extends", "overrides", "catalog"):
+        tree.data.pop(key, None)
+        tree.graft((key,), {})
+    tree.marks[()] = replace(tree.marks[()], broken=True)
+    return tree
+
+
+def _extended(base: Tree, child: Tree, digests: dict[str, str], beside: Path) -> Tree:
     """Lay a child's keys over its base: a key replaces the base's key, ``overrides`` reach deeper."""
-    if "name" not in child.data:
-        raise InputError(f"{shown}:1: name: the key is missing")
-    for key, value in child.data.items():
-        if key in ("extends", "overrides"):
-            continue
-        base.data[key] = value
-        marks = {path[1:]: mark for path, mark in child.marks.items() if path[:1] == (key,)}
-        base.graft((key,), Tree(value, marks))
-        base.marks = {path: _rooted(mark, path, key, shown) for path, mark in base.marks.items()}
-    if "catalog" in child.data:
-        _graft_catalog(base, child, digests, beside, shown)
-    overrides = child.data.get("overrides", {})
+    overrides = child.data.pop("overrides", {})
     if not isinstance(overrides, dict):
-        raise InputError(f"{child.mark(('overrides',))}: overrides: a mapping of dotted keys is expected")
-    for key, value in overrides.items():
-        line = child.mark(("overrides", key))
-        set_key(base, str(key), value, line if line is not None else Mark(shown))
+        child.blame(("overrides",), "a mapping of dotted keys is expected")
+        overrides = {}
+    if "name" not in child.data:
+        child.problems.append(Problem(child.marks[()], "name: the key is missing"))
+    base.problems += child.problems
+    for key, value in child.data.items():
+        if key != "extends":
+            base.data[key] = value
+            base.graft((key,), child.below((key,)))
+    if "catalog" in child.data:
+        _graft_catalog(base, child.data["catalog"], digests, beside)
+    set_all(base, [(str(key), value, child.marks["overrides", key]) for key, value in overrides.items()])
     return base
 
 
-def _rooted(mark: Mark, path: tuple[Any, ...], key: str, shown: str) -> Mark:
-    """Keys of a child stand at the top of their own file, so nothing is cut from the path that is shown."""
-    return Mark(mark.origin, mark.line, 0) if path[:1] == (key,) and mark.origin == shown else mark
-
-
-def _graft_catalog(tree: Tree, named_in: Tree, digests: dict[str, str], beside: Path, shown: str) -> None:
+def _graft_catalog(tree: Tree, given: Any, digests: dict[str, str], beside: Path) -> None:  # noqa: ANN401
     """Replace the catalog's name (or list of names) by the catalog itself."""
-    given = named_in.data["catalog"]
     wanted = given if isinstance(given, list) else [given]
-    mark = named_in.mark(("catalog",))
+    before = len(tree.problems)
     if not wanted or not all(isinstance(name, str) and name for name in wanted):
-        raise InputError(f"{mark or shown}: catalog: a name, a path or a list of them is expected")
-    merged: dict[Any, Any] = {}
-    marks: dict[tuple[Any, ...], Mark] = {}
+        tree.blame(("catalog",), "a name, a path or a list of them is expected")
+        wanted = []
+    merged = Tree({})
     for name in wanted:
         try:
-            path, catalog_shown = library.find("catalog", name, beside)
+            path, shown = library.find("catalog", name, beside)
+            part, raw = parse_file(str(path), shown)
+            digests[shown] = hashlib.sha256(raw).hexdigest()
+            _merge(merged, part, _mapping(part, shown))
         except InputError as error:
-            raise InputError(*(f"{mark}: catalog: {problem}" for problem in error.problems)) from None
-        part, raw = parse_file(str(path), catalog_shown)
-        digests[catalog_shown] = hashlib.sha256(raw).hexdigest()
-        _merge(merged, marks, part, _mapping(part, catalog_shown))
-    tree.data["catalog"] = merged
-    tree.graft(("catalog",), Tree(merged, marks))
+            _blame_all(tree, "catalog", error)
+    if len(tree.problems) > before:  # half a catalog would make every name look dangling
+        tree.data["catalog"] = None
+    else:
+        tree.data["catalog"] = merged.data
+        tree.graft(("catalog",), merged.marks, own_file=True)
+    tree.problems += merged.problems
 
 
-def _merge(merged: dict[Any, Any], marks: dict[tuple[Any, ...], Mark], part: Tree, data: dict[Any, Any]) -> None:
+def _merge(merged: Tree, part: Tree, data: dict[Any, Any]) -> None:
+    """Add a catalog to those before it. A name that stands in both is a problem."""
+    merged.problems += part.problems
+    merged.marks.setdefault((), part.marks[()])
     for key, value in data.items():
-        if key in _GROUPS and isinstance(value, dict) and isinstance(merged.get(key), dict):
-            twice = [name for name in value if name in merged[key]]
-            if twice:
-                problems = (
-                    f"{part.mark((key, name))}: {key}.{name}: also stands in {marks[(key, name)]}" for name in twice
-                )
-                raise InputError(*problems)
-            merged[key].update(value)
-        else:
-            merged[key] = value
-    for path, mark in part.marks.items():
-        marks.setdefault(path, mark)
+        if key not in _GROUPS or not isinstance(value, dict) or not isinstance(merged.data.get(key), dict):
+            merged.data[key] = value
+            merged.graft((key,), part.below((key,)))
+            continue
+        for name, entry in value.items():
+            if name in merged.data[key]:
+                text = f"{key}.{name}: also stands in {merged.marks[key, name]}"
+                merged.problems.append(Problem(part.marks[key, name], text))
+            else:
+                merged.data[key][name] = entry
+                merged.graft((key, name), part.below((key, name)))

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import types
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
-from planner.errors import InputError, nearest
-from planner.read.yaml_tree import Path, Tree, dotted
+from planner.errors import nearest
+from planner.read.yaml_tree import Mark, Path, Problem, Tree, dotted, shortened
 
 _EXPECTED = {
     "model_type": "a mapping",
+    "model_attributes_type": "a mapping",
     "dict_type": "a mapping",
     "tuple_type": "a list",
     "float_type": "a number",
@@ -20,35 +23,52 @@ _EXPECTED = {
     "string_type": "text",
     "finite_number": "a finite number",
 }
+_LOOKED_AT = 1000
+_MISSING = {"missing": "the key is missing", "union_tag_not_found": "the key 'kind' is missing"}
+_NUMBER_OR_MAPPING = frozenset({"LatencyForm", "EnergyForm"})
+_BOUNDS = {
+    "greater_than": "above",
+    "greater_than_equal": "at least",
+    "less_than": "below",
+    "less_than_equal": "at most",
+}
 
 
-def located(error: ValidationError, tree: Tree, model: type[BaseModel]) -> InputError:
-    """Say every problem of a validation at the place where the wrong value was given."""
-    problems: list[str] = []
-    for detail in error.errors(include_url=False):
-        lines = (detail.get("ctx") or {}).get("lines")
-        if lines is not None:
-            prefix = _real_path(detail["loc"], tree)
-            for line in lines:
-                key, _, text = line.partition(": ")
-                problems.append(_at(tree, (*prefix, *_split(tree, prefix, key)), text))
-        else:
-            tag = ("kind",) if detail["type"] == "union_tag_invalid" else ()
-            path = _real_path(detail["loc"] + tag, tree)
-            problems.append(_at(tree, path, _message(dict(detail), model)))
-    return InputError(*dict.fromkeys(problems))
+def problems_of(error: ValidationError, tree: Tree, model: type[BaseModel], dangling: Sequence[str]) -> list[Problem]:
+    """Give every problem of a validation at the place where the wrong value was given.
+
+    Parameters
+    ----------
+    error, tree, model
+        What pydantic says of a tree's data as a model.
+    dangling
+        ``key: text`` of every name that nothing has, found in the data whatever else is wrong with it.
+    """
+    details = error.errors(include_url=False)
+    inner = {detail["loc"][:-1] for detail in details}
+    found = []
+    for detail in details[:_LOOKED_AT]:
+        # Names are looked up elsewhere; a list of bad items is not blamed for being short of good ones.
+        if detail["type"] == "dangling" or (detail["type"] == "too_short" and detail["loc"] in inner):
+            continue
+        tag = ("kind",) if detail["type"] == "union_tag_invalid" else ()
+        found.append(_at(tree, _real_path(detail["loc"] + tag, tree), _message(dict(detail), model)))
+    for line in dangling:
+        key, _, text = line.partition(": ")
+        found.append(_at(tree, _split(tree, key), text))
+    return [problem for problem in found if not problem.mark.broken]
 
 
-def _at(tree: Tree, path: Path, text: str) -> str:
-    mark = tree.mark(path)
-    shown = path[mark.root :] if mark is not None and mark.line is not None else path
-    key = dotted(shown)
-    return f"{mark}: {key + ': ' if key else ''}{text}"
+def _at(tree: Tree, path: Path, text: str) -> Problem:
+    mark = tree.mark(path) or Mark("")
+    key = dotted(path[mark.root :])
+    return Problem(mark, f"{key + ': ' if key else ''}{text}")
 
 
-def _split(tree: Tree, prefix: Path, key: str) -> Path:
+def _split(tree: Tree, key: str) -> Path:
     """Split a dotted key that a validator wrote, along the names that exist."""
-    parts, path = key.split("."), prefix
+    parts = key.split(".")
+    path: Path = ()
     while parts:
         for end in range(len(parts), 0, -1):
             joined = ".".join(parts[:end])
@@ -58,8 +78,8 @@ def _split(tree: Tree, prefix: Path, key: str) -> Path:
                 path, parts = found, parts[end:]
                 break
         else:
-            return (*path[len(prefix) :], *parts)
-    return path[len(prefix) :]
+            return (*path, *parts)
+    return path
 
 
 def _real_path(loc: tuple[Any, ...], tree: Tree) -> Path:
@@ -87,62 +107,86 @@ def _message(detail: dict[str, Any], model: type[BaseModel]) -> str:
     loc = tuple(part for part in detail["loc"] if part != "[key]")
     if kind == "extra_forbidden":
         return f"unknown key ({nearest(str(loc[-1]), keys_at(model, loc[:-1]))})"
-    if kind == "missing":
-        return "the key is missing"
+    if kind in _MISSING:
+        return _MISSING[kind]
     if kind in ("literal_error", "union_tag_invalid"):
-        choices = str(context.get("expected") or context.get("expected_tags", ""))
-        valid = [choice.strip(" '") for choice in choices.replace(" or ", ",").split(",")]
-        shown = context.get("tag", given)
-        return f"'{_short(shown)}' is not valid ({nearest(str(shown), [name for name in valid if name])})"
-    if kind == "union_tag_not_found":
-        return "the key 'kind' is missing"
+        return _not_valid(context.get("tag", given), str(context.get("expected") or context.get("expected_tags", "")))
     if kind == "string_pattern_mismatch":
-        return f"'{_short(given)}' is no name: letters, digits and . _ + -, starting with a letter or digit, at most 64"
+        return f"{_short(given)} is no name: letters, digits and . _ + -, starting with a letter or digit, at most 64"
+    if kind == "too_short":
+        return f"at least {context['min_length']} is needed, got none"
+    if kind == "too_long":
+        return f"at most {context['max_length']} can be given, got {len(given)}"  # type: ignore[arg-type]
     if kind in _EXPECTED:
-        return f"{_EXPECTED[kind]} is expected, got {_short(given)}"
-    text = str(detail["msg"]).removeprefix("Value error, ").removeprefix("Input ")
-    if detail["type"] in ("dangling", "place", "option_key", "tokens_per_step", "form", "prefix"):
-        return text
-    return f"{text}, got {_short(given)}"
+        number = "a number or " if context.get("class_name") in _NUMBER_OR_MAPPING else ""
+        return f"{number}{_EXPECTED[kind]} is expected, got {_short(given)}"
+    if kind in _BOUNDS:
+        (bound,) = context.values()
+        return f"must be {_BOUNDS[kind]} {bound if isinstance(bound, int) else format(bound, 'g')}, got {_short(given)}"
+    return str(detail["msg"])
+
+
+def _not_valid(given: Any, expected: str) -> str:  # noqa: ANN401
+    valid = [choice.strip(" '") for choice in expected.replace(" or ", ",").split(",")]
+    if str(given) in valid:
+        return f"{valid[0]} is expected, got {_short(given)}"
+    return f"{_short(given)} is not valid ({nearest(str(given), [name for name in valid if name])})"
 
 
 def _short(value: Any) -> str:  # noqa: ANN401
+    """Write a value as a YAML file would, so that a quoted number does not look like a number."""
     if isinstance(value, dict):
         return "a mapping"
     if isinstance(value, (list, tuple)):
         return "a list"
     if value is None:
         return "null"
-    text = str(value)
-    return text if len(text) <= 40 else text[:37] + "..."
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value).replace("inf", ".inf").replace("nan", ".nan")
+    return f"'{shortened(value)}'" if isinstance(value, str) else shortened(str(value))
 
 
-def keys_at(annotation: Any, loc: tuple[Any, ...]) -> list[str]:  # noqa: ANN401
+def keys_at(model: type[BaseModel], loc: tuple[Any, ...]) -> list[str]:
     """List the keys that are valid at a location of a document model."""
+    keys: list[str] = []
+    for kind in _kinds(model, loc):
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            keys += kind.model_fields
+        elif get_origin(kind) is dict and get_origin(get_args(kind)[0]) is Literal:
+            keys += get_args(get_args(kind)[0])
+    return sorted(set(keys))
+
+
+def takes_a_mapping(model: type[BaseModel], loc: tuple[Any, ...]) -> bool:
+    """Whether the value at a location of a document model may be a mapping."""
+    return any(
+        get_origin(kind) is dict or (isinstance(kind, type) and issubclass(kind, BaseModel))
+        for kind in _kinds(model, loc)
+    )
+
+
+def _kinds(annotation: Any, loc: tuple[Any, ...]) -> Iterator[Any]:  # noqa: ANN401
+    """Give what the value at a location may be: a document model, a ``dict[...]``, a plain type."""
     origin = get_origin(annotation)
     if origin is Annotated:
-        return keys_at(get_args(annotation)[0], loc)
-    if origin in (Union, types.UnionType):
-        return _keys_of_union(annotation, loc)
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        if not loc:
-            return list(annotation.model_fields)
-        fields = annotation.model_fields
-        return keys_at(fields[loc[0]].annotation, loc[1:]) if loc[0] in fields else []
-    if origin is dict:
-        key, value = get_args(annotation)
-        if not loc:
-            return [str(name) for name in get_args(key)] if get_origin(key) is Literal else []
-        return keys_at(value, loc[1:])
-    if origin is tuple:
-        return keys_at(get_args(annotation)[0], loc[1:]) if loc else []
-    return []
+        yield from _kinds(get_args(annotation)[0], loc)
+    elif origin in (Union, types.UnionType):
+        members = get_args(annotation)
+        tagged = [member for member in members if loc and loc[0] in _tags(member)]
+        for member in tagged or members:
+            yield from _kinds(member, loc[1:] if tagged else loc)
+    elif not loc:
+        yield annotation
+    elif isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        if loc[0] in annotation.model_fields:
+            yield from _kinds(annotation.model_fields[loc[0]].annotation, loc[1:])
+    elif origin in (dict, tuple):
+        yield from _kinds(get_args(annotation)[origin is dict], loc[1:])
 
 
-def _keys_of_union(annotation: Any, loc: tuple[Any, ...]) -> list[str]:  # noqa: ANN401
-    members = [member for member in get_args(annotation) if member is not type(None)]
-    for member in members:
-        tag = getattr(member, "model_fields", {}).get("kind")
-        if tag is not None and loc and loc[0] in get_args(tag.annotation):
-            return keys_at(member, loc[1:])
-    return sorted({key for member in members for key in keys_at(member, loc)})
+def _tags(member: Any) -> tuple[Any, ...]:  # noqa: ANN401
+    """Give the kinds that select a member of a union; pydantic puts the kind into a location."""
+    kind = getattr(member, "model_fields", {}).get("kind")
+    return get_args(kind.annotation) if kind is not None else ()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import yaml
@@ -12,29 +13,51 @@ from planner.errors import InputError
 
 MAX_BYTES = 8_000_000
 MAX_DEPTH = 60
+MAX_SHOWN = 50
 
 Path = tuple[str | int, ...]
+
+_PLAIN_TAGS = frozenset(f"tag:yaml.org,2002:{kind}" for kind in ("null", "bool", "int", "float", "str", "map", "seq"))
+_UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 @dataclass(frozen=True)
 class Mark:
-    """Where a value was given: a file and line, or a flag; ``root`` is how much of a path stands above the file."""
+    """Where a value was given: a file and line, or a flag.
+
+    ``root`` is how much of a path stands above the file. What is ``broken`` has a problem already, so that the value
+    that stands in for it is blamed for nothing more.
+    """
 
     origin: str
     line: int | None = None
     root: int = 0
+    broken: bool = False
 
     def __str__(self) -> str:
         """Give ``file:line``, or the flag as it was typed."""
         return self.origin if self.line is None else f"{self.origin}:{self.line}"
 
 
+@dataclass(frozen=True)
+class Problem:
+    """What is wrong, and where."""
+
+    mark: Mark
+    text: str
+
+    def __str__(self) -> str:
+        """Write the problem as one line."""
+        return f"{self.mark}: {self.text}".replace("\n", "\\n")
+
+
 @dataclass
 class Tree:
-    """Plain data with the mark of every path in it."""
+    """Plain data with the mark of every path in it, and the problems found so far."""
 
     data: Any
     marks: dict[Path, Mark] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
 
     def mark(self, path: Path) -> Mark | None:
         """Find the mark of a path, or of the nearest thing above it."""
@@ -43,12 +66,42 @@ class Tree:
                 return self.marks[path[:end]]
         return None
 
-    def graft(self, path: Path, tree: Tree) -> None:
-        """Hang another tree's marks below a path."""
+    def below(self, path: Path) -> dict[Path, Mark]:
+        """Give the marks at and below a path, by what follows the path."""
+        return {key[len(path) :]: mark for key, mark in self.marks.items() if key[: len(path)] == path}
+
+    def graft(self, path: Path, marks: dict[Path, Mark], own_file: bool = False) -> None:
+        """Hang marks below a path. Keys of a file of its own are shown without what stands above that file."""
         for below in [key for key in self.marks if key[: len(path)] == path]:
             del self.marks[below]
-        for below, mark in tree.marks.items():
-            self.marks[path + below] = Mark(mark.origin, mark.line, mark.root + len(path))
+        for below, mark in marks.items():
+            self.marks[path + below] = replace(mark, root=mark.root + len(path)) if own_file else mark
+
+    def blame(self, path: Path, text: str) -> None:
+        """Record a problem with the value at a path, so that its value is blamed for nothing more."""
+        mark = self.mark(path) or Mark("")
+        key = dotted(path[mark.root :])
+        self.problems.append(Problem(mark, f"{key + ': ' if key else ''}{text}"))
+        self.marks[path] = replace(mark, broken=True)
+
+
+def raise_all(problems: Iterable[Problem]) -> None:
+    """Raise every problem there is, each once: file by file in the order they were met, and by line within a file.
+
+    Of very many only the first are shown, with how many more there are.
+
+    Raises
+    ------
+    InputError
+        If there is any.
+    """
+    found = list(dict.fromkeys(problems))
+    origins = list(dict.fromkeys(problem.mark.origin for problem in found))
+    found.sort(key=lambda problem: (origins.index(problem.mark.origin), problem.mark.line or 0))
+    lines = list(dict.fromkeys(map(str, found)))
+    if lines:
+        more = [f"and at least {len(lines) - MAX_SHOWN} more problems"] if len(lines) > MAX_SHOWN else []
+        raise InputError(*lines[:MAX_SHOWN], *more)
 
 
 def _loader() -> Any:  # noqa: ANN401
@@ -94,24 +147,27 @@ def _scalar(tag: str, text: str) -> Any:  # noqa: ANN401
 class _Walk:
     """Turns composed nodes into data, and collects every problem on the way."""
 
-    def __init__(self, origin: str) -> None:
+    def __init__(self, origin: str, lined: bool) -> None:
         self.origin = origin
-        self.marks: dict[Path, Mark] = {}
-        self.problems: list[str] = []
+        self.lined = lined
+        self.tree = Tree(None)
         self.seen: set[int] = set()
 
-    def _problem(self, node: yaml.Node, path: Path, text: str) -> None:
-        key = dotted(path)
-        self.problems.append(f"{self.origin}:{node.start_mark.line + 1}: {key + ': ' if key else ''}{text}")
+    def _mark(self, node: yaml.Node) -> Mark:
+        return Mark(self.origin, node.start_mark.line + 1 if self.lined else None)
 
     def value(self, node: yaml.Node, path: Path) -> Any:  # noqa: ANN401
         if id(node) in self.seen:
-            self._problem(node, path, "aliases (*name) are not supported; write the value out")
+            # The node stands where its anchor does: the line of the alias is that of the key above it.
+            self.tree.blame(_key_above(path), "aliases (*name) are not supported; write the value out")
             return None
         self.seen.add(id(node))
-        self.marks.setdefault(path, Mark(self.origin, node.start_mark.line + 1))
+        self.tree.marks.setdefault(path, self._mark(node))
         if len(path) > MAX_DEPTH:
-            self._problem(node, path[:3], f"nested deeper than {MAX_DEPTH} levels")
+            self.tree.blame(path[:3], f"nested deeper than {MAX_DEPTH} levels")
+            return None
+        if node.tag not in _PLAIN_TAGS:
+            self.tree.blame(path, f"the tag {node.tag.replace('tag:yaml.org,2002:', '!!')} is not supported")
             return None
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, path)
@@ -120,31 +176,41 @@ class _Walk:
         return self._scalar(node, path)
 
     def _scalar(self, node: yaml.Node, path: Path) -> Any:  # noqa: ANN401
-        if not node.tag.startswith("tag:yaml.org,2002:") or "python" in node.tag:
-            self._problem(node, path, f"tag {node.tag} is not supported")
-            return None
         try:
             return _scalar(node.tag, node.value)
         except ValueError:
-            self._problem(node, path, f"'{node.value[:40]}' cannot be read as a number")
+            self.tree.blame(path, f"'{shortened(node.value)}' cannot be read as a number")
             return None
 
     def _mapping(self, node: yaml.MappingNode, path: Path) -> dict[Any, Any]:
         data: dict[Any, Any] = {}
         for key_node, value_node in node.value:
             if not isinstance(key_node, yaml.ScalarNode):
-                self._problem(key_node, path, "a key must be a plain word or a number")
+                where = dotted(path) + ": " if path else ""
+                self.tree.problems.append(Problem(self._mark(key_node), f"{where}a key must be a plain word"))
                 continue
             whole = key_node.tag.endswith(":int") and len(key_node.value) < 20
             key: str | int = int(key_node.value) if whole else key_node.value
             below = (*path, key)
             if key in data:
-                first = self.marks[below].line
-                self._problem(key_node, below, f"the key stands twice (first on line {first})")
+                text = f"{dotted(below)}: the key stands twice (first on line {self.tree.marks[below].line})"
+                self.tree.problems.append(Problem(self._mark(key_node), text))
                 continue
-            self.marks[below] = Mark(self.origin, key_node.start_mark.line + 1)
+            self.tree.marks[below] = self._mark(key_node)
             data[key] = self.value(value_node, below)
         return data
+
+
+def _key_above(path: Path) -> Path:
+    """Cut the positions in lists from the end of a path."""
+    while path and isinstance(path[-1], int):
+        path = path[:-1]
+    return path
+
+
+def shortened(text: str) -> str:
+    """Cut a text to what a message can hold."""
+    return text if len(text) <= 40 else text[:37] + "..."
 
 
 def dotted(path: Path) -> str:
@@ -156,29 +222,53 @@ def dotted(path: Path) -> str:
     return ".".join(str(part) for part in path)
 
 
-def parse(text: str, origin: str) -> Tree:
-    """Parse one YAML document.
+def parse(text: str, origin: str, lined: bool = True) -> Tree:
+    """Parse one YAML document. Duplicate keys, aliases, foreign tags and the like stand in the tree's problems.
+
+    Parameters
+    ----------
+    text, origin
+        The document, and the file or flag that it comes from.
+    lined
+        Whether its lines mean anything to a reader: not those of a flag.
 
     Raises
     ------
     InputError
-        With every duplicate key, alias, foreign tag or syntax error, each with its line.
+        If the text has no parts that could be looked at: a syntax error, or nothing at all.
     """
+
+    def broken(line: int, problem: str) -> InputError:
+        return InputError(f"{Mark(origin, line if lined else None)}: {problem}")
+
+    strange = _UNPRINTABLE.search(text)
+    if strange is not None:
+        line = text.count("\n", 0, strange.start()) + 1
+        raise broken(line, f"not valid YAML: the control character U+{ord(strange[0]):04X}")
     try:
         node = yaml.compose(text, Loader=_loader())
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise InputError(f"{origin}:{line}: not valid YAML: {error.problem or error.context}") from None
-    except (yaml.YAMLError, RecursionError) as error:
-        first = str(error).splitlines()[0] if str(error) else "nested too deeply"
-        raise InputError(f"{origin}:1: not valid YAML: {first}") from None
+        raise broken(line, f"not valid YAML: {_syntax(error, text, line)}") from None
+    except (yaml.YAMLError, RecursionError):
+        raise broken(1, "not valid YAML: nested too deeply") from None
     if node is None:
-        raise InputError(f"{origin}:1: the file is empty")
-    walk = _Walk(origin)
-    data = walk.value(node, ())
-    if walk.problems:
-        raise InputError(*walk.problems)
-    return Tree(data, walk.marks)
+        raise broken(1, "the file is empty")
+    walk = _Walk(origin, lined)
+    walk.tree.data = walk.value(node, ())
+    return walk.tree
+
+
+def _syntax(error: yaml.MarkedYAMLError, text: str, line: int) -> str:
+    """Say a syntax error with what a person is likely to have done."""
+    lines = text.splitlines()
+    indentation = re.match(r"\s*", lines[line - 1]) if line <= len(lines) else None
+    if indentation is not None and "\t" in indentation[0]:
+        return "a tab in the indentation; use spaces"
+    if error.problem == "but found another document":
+        return "a second document begins; a file holds one"
+    begun = f" {error.context}" if error.context and error.context.startswith("while") else ""
+    return f"{error.problem or error.context}{begun}"
 
 
 def parse_file(path: str, shown: str | None = None) -> tuple[Tree, bytes]:
@@ -193,8 +283,8 @@ def parse_file(path: str, shown: str | None = None) -> tuple[Tree, bytes]:
     try:
         with open(path, "rb") as file:
             raw = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise InputError(f"{origin}: cannot be read: {error.strerror}") from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{origin}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
     if len(raw) > MAX_BYTES:
         raise InputError(f"{origin}: larger than {MAX_BYTES // 1_000_000} MB; no catalog or scenario needs that")
     try:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
-
-from planner.errors import nearest
 
 # Bounds keep arithmetic far from overflow; no device, budget or model comes near them.
 NonNegative = Annotated[float, Field(ge=0, le=1e18)]
@@ -19,6 +16,15 @@ Tokens = Annotated[int, Field(ge=0, le=100_000_000)]
 PositiveTokens = Annotated[int, Field(ge=1, le=100_000_000)]
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]{0,63}$")]
+
+
+def _is_whole(value: Any) -> Any:  # noqa: ANN401
+    if type(value) is not int:  # a Literal takes True and 1.0 for 1
+        raise PydanticCustomError("int_type", "a whole number is expected")
+    return value
+
+
+SchemaVersion = Annotated[Literal[1], BeforeValidator(_is_whole)]
 
 
 class Document(BaseModel):
@@ -36,31 +42,3 @@ class Document(BaseModel):
         """
         fields = {name: getattr(self, name) for name in type(self).model_fields}
         return type(self).model_validate({**fields, **changes})
-
-
-Reference = tuple[str, str, str, Iterable[str]]
-
-
-def require_known(references: Iterable[Reference], more: Iterable[str] = ()) -> None:
-    """Refuse names that do not exist, all at once.
-
-    Parameters
-    ----------
-    references
-        (dotted key, name, what it names, the names that exist).
-    more
-        Further problems, each as ``dotted key: message``.
-
-    Raises
-    ------
-    PydanticCustomError
-        With one line per problem in its context.
-    """
-    problems = [
-        f"{key}: there is no {what} '{name}' ({nearest(name, choices)})"
-        for key, name, what, choices in references
-        if name not in choices
-    ]
-    problems += more
-    if problems:
-        raise PydanticCustomError("dangling", "{problems}", {"problems": "\n".join(problems), "lines": problems})

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
+from planner.errors import nearest
 from planner.schema.base import (
     Count,
     Document,
@@ -17,9 +17,9 @@ from planner.schema.base import (
     NonNegative,
     Positive,
     PositiveTokens,
-    Reference,
-    require_known,
+    SchemaVersion,
 )
+from planner.schema.names import dangling_in_catalog, refuse
 from planner.words import Confidence, CountUnit, Phase, ProposerKind
 
 # ----------------------------------------------------------------------------------------------- acceptance
@@ -192,6 +192,15 @@ class Entry(Document):
     sources: dict[str, Name] = {}
     confidence: dict[str, Confidence] = {}
 
+    @field_validator("sources", "confidence")
+    @classmethod
+    def _labels_name_fields(cls, labels: dict[str, str]) -> dict[str, str]:
+        wrong = [key for key in labels if key.partition(".")[0] not in cls.model_fields]
+        if wrong:
+            hint = nearest(wrong[0].partition(".")[0], cls.model_fields)
+            raise PydanticCustomError("label", "there is no field '{key}' ({hint})", {"key": wrong[0], "hint": hint})
+        return labels
+
 
 class Price(Document):
     """What one device costs to run, with what the figure means and when it was seen."""
@@ -243,7 +252,7 @@ class Link(Entry):
 class Catalog(Document):
     """Everything on offer. Collections are mappings by name, so that a dotted key reaches every field."""
 
-    schema_version: Literal[1]
+    schema_version: SchemaVersion
     description: str = ""
     sources: dict[Name, Source] = {}
     devices: dict[Name, Device] = {}
@@ -253,20 +262,5 @@ class Catalog(Document):
 
     @model_validator(mode="after")
     def _names_exist(self) -> Self:
-        require_known(self._references())
+        refuse(dangling_in_catalog(self))
         return self
-
-    def _references(self) -> Iterator[Reference]:
-        for group in ("devices", "models", "proposers", "links"):
-            for name, entry in getattr(self, group).items():
-                if entry.source is not None:
-                    yield f"{group}.{name}.source", entry.source, "source", self.sources
-                for field, source in entry.sources.items():
-                    yield f"{group}.{name}.sources.{field}", source, "source", self.sources
-        for name, device in self.devices.items():
-            for model in device.profiles:
-                yield f"devices.{name}.profiles.{model}", model, "model", self.models
-        for name, proposer in self.proposers.items():
-            yield f"proposers.{name}.model", proposer.model, "model", self.models
-            for target in proposer.acceptance:
-                yield f"proposers.{name}.acceptance.{target}", target, "model", self.models

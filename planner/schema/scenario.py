@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, create_model, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    ValidationInfo,
+    WithJsonSchema,
+    create_model,
+    field_validator,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
-from planner.errors import nearest
 from planner.schema.base import (
     Count,
     Document,
@@ -19,11 +26,11 @@ from planner.schema.base import (
     Positive,
     PositiveFraction,
     PositiveTokens,
-    Reference,
+    SchemaVersion,
     Tokens,
-    require_known,
 )
 from planner.schema.catalog import Catalog
+from planner.schema.names import dangling_in_scenario, refuse
 from planner.words import Counts, FirstToken, Objective, Phase, PowerBasis
 
 CountOrNone = Annotated[int, Field(ge=0, le=1_000_000)]
@@ -73,15 +80,17 @@ class Workload(Document):
     mix: Positive = 1.0
     limits: WorkloadLimits = WorkloadLimits()
 
-    @model_validator(mode="after")
-    def _prefix_is_shorter(self) -> Self:
-        if self.cached_prefix_tokens >= self.isl_tokens:
+    @field_validator("cached_prefix_tokens")
+    @classmethod
+    def _is_shorter_than_the_prompt(cls, tokens: int, info: ValidationInfo) -> int:
+        prompt = info.data.get("isl_tokens")
+        if prompt is not None and tokens >= prompt:
             raise PydanticCustomError(
                 "prefix",
-                "cached_prefix_tokens ({cached}) must be less than isl_tokens ({isl}): at least one token is computed",
-                {"cached": self.cached_prefix_tokens, "isl": self.isl_tokens},
+                "must be less than isl_tokens ({isl}), got {cached}: at least one token is computed",
+                {"cached": tokens, "isl": prompt},
             )
-        return self
+        return tokens
 
 
 class Stock(Document):
@@ -157,7 +166,7 @@ class Transfers(Document):
 class Scenario(Document):
     """A question with everything that is needed to answer it. Holds its catalog."""
 
-    schema_version: Literal[1]
+    schema_version: SchemaVersion
     name: Name
     description: str = ""
     catalog: Catalog
@@ -183,45 +192,8 @@ class Scenario(Document):
 
     @model_validator(mode="after")
     def _names_exist(self) -> Self:
-        twice = len(set(self.proposers)) != len(self.proposers)
-        require_known(
-            self._references(), [*self._acceptances(), *(["proposers: a name stands twice"] if twice else [])]
-        )
+        refuse(dangling_in_scenario(self))
         return self
-
-    def _references(self) -> Iterator[Reference]:
-        catalog = self.catalog
-        yield "target", self.target, "model", catalog.models
-        for index, name in enumerate(self.proposers):
-            yield f"proposers.{index}", name, "proposer", catalog.proposers
-        for index, name in enumerate(self.candidates.devices or ()):
-            yield f"candidates.devices.{index}", name, "device", catalog.devices
-        for name in self.limits.inventory:
-            yield f"limits.inventory.{name}", name, "device", catalog.devices
-        for key, rack in self.servers.racks.items():
-            for index, name in enumerate(rack.devices or ()):
-                yield f"servers.racks.{key}.devices.{index}", name, "device", catalog.devices
-        for phase, place in self.places.items():
-            yield f"places.{phase}", parse_place(place)[0], "device", catalog.devices
-        if self.transfers is not None:
-            yield "transfers.link", self.transfers.link, "link", catalog.links
-
-    def _acceptances(self) -> Iterator[str]:
-        """Say which proposers have no acceptance for the target, or for a workload's task."""
-        for index, name in enumerate(self.proposers):
-            if name not in self.catalog.proposers:
-                continue
-            curves = self.catalog.proposers[name].acceptance
-            if self.target not in curves:
-                hint = nearest(self.target, curves)
-                yield f"proposers.{index}: proposer '{name}' has no acceptance for target '{self.target}' ({hint})"
-                continue
-            for key, workload in self.workloads.items():
-                if workload.task not in curves[self.target]:
-                    yield (
-                        f"workloads.{key}.task: proposer '{name}' has no acceptance for task '{workload.task}'"
-                        f" ({nearest(workload.task, curves[self.target])})"
-                    )
 
 
 def _file_fields() -> dict[str, Any]:
