@@ -142,10 +142,10 @@ def _limits(
     proven: bool,
     settings: Settings,
 ) -> tuple[doc.LimitRow, ...]:
-    rows = []
-    for limit, value in limit_values(deployed):
-        settings.tick(f"what {limit.name} costs")
-        rows.append(whatif.limit_row(scenario, tables, limit, reached, value, resolve=proven))
+    values = limit_values(deployed)
+    if proven:
+        return (*whatif.limit_rows(scenario, tables, values, reached, settings.tick), *memory_rows(deployed))
+    rows = (whatif.limit_row(limit, value, binding=None) for limit, value in values)
     return (*rows, *memory_rows(deployed))
 
 

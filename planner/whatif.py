@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 
-from planner.assemble import deploy, fill_budgets, throughput_tps
+from planner.assemble import deploy, fill_budgets, objective_value, throughput_tps
 from planner.errors import InputError
+from planner.fleet import devices_per_unit
 from planner.limits import Limit, limits_of, with_bound, without
 from planner.optimise import optimise
 from planner.options import CostTable, cost_table, speculations_of
 from planner.question import Aim, Question, Solution
-from planner.rates import fixed_rates
+from planner.rates import fixed_rates, require_answerable
 from planner.schema import documents as doc
 from planner.schema.scenario import Scenario
 from planner.words import PHASES, LimitName, Phase
@@ -32,29 +34,65 @@ _FEW = 8
 # ------------------------------------------------------------------------------------------------- limits
 
 
-def step_of(limit: Limit) -> float:
-    """Give the step by which a limit is relaxed: +1 kW, +1 USD/h, +1 device, −1 % of a floor or demand, +1 % TTFT."""
+def step_of(scenario: Scenario, limit: Limit) -> float:
+    """Give the step by which a limit is relaxed.
+
+    +1 kW, +1 USD/h, +1 device (+1 node where devices are bought so), −1 % of a floor or a demand, +1 % of the TTFT.
+    """
     if limit.name == "power_budget":
         return _STEP_W
-    if limit.name in ("cost_budget", "inventory"):
+    if limit.name == "inventory" and limit.device is not None:
+        return devices_per_unit(scenario, limit.device)
+    if limit.name == "cost_budget":
         return 1.0
     return (-0.01 if limit.is_floor else 0.01) * limit.bound
 
 
-def limit_row(
-    scenario: Scenario, tables: Tables, limit: Limit, reached: float, value: float | None, resolve: bool
-) -> doc.LimitRow:
-    """Write one limit with what moving it buys.
+def limit_rows(
+    scenario: Scenario, tables: Tables, values: Sequence[tuple[Limit, float | None]], reached: float, tick: Tick
+) -> tuple[doc.LimitRow, ...]:
+    """Write every limit with what moving it buys.
 
     A limit binds if nothing of it is left, if moving it by its step moves the optimum, or if dropping it does.
+
+    Parameters
+    ----------
+    scenario, tables
+        What was solved.
+    values
+        Each limit with what the plan has.
+    reached
+        The optimum.
+    tick
+        Is told of the progress.
     """
-    slack = None if value is None else limit.slack(value)
-    met_exactly = value is not None and limit.is_met_exactly(value)
-    step = step_of(limit)
-    change = _change(with_bound(scenario, limit, limit.bound + step), tables, reached) if resolve else None
-    binding: bool | None = met_exactly or bool(change)
-    if not binding:
-        binding = _dropping_helps(scenario, tables, limit, reached) if resolve else None
+    limits = [limit for limit, _ in values]
+
+    def relaxed(asked: Scenario, limit: Limit) -> Scenario:
+        return with_bound(asked, limit, limit.bound + step_of(scenario, limit))
+
+    def dropped(asked: Scenario, limit: Limit) -> Scenario:
+        return with_bound(asked, limit, None)
+
+    tick("what more of each limit would buy")
+    marginal = _effects(scenario, tables, limits, relaxed, reached)
+    loose = [limit for limit, value in values if not marginal[limit] and not _is_used_up(limit, value)]
+    tick("which limits bind")
+    freed = _effects(scenario, tables, loose, dropped, reached)
+    binding = {limit: bool(freed.get(limit, 1.0)) for limit in limits}
+    return tuple(
+        limit_row(limit, value, binding[limit], marginal[limit], step_of(scenario, limit)) for limit, value in values
+    )
+
+
+def _is_used_up(limit: Limit, value: float | None) -> bool:
+    return value is not None and limit.is_met_exactly(value)
+
+
+def limit_row(
+    limit: Limit, value: float | None, binding: bool | None, change: float | None = None, step: float = 0.0
+) -> doc.LimitRow:
+    """Write one limit; ``change`` of the objective for ``step`` of the bound is null where it was not re-solved."""
     return doc.LimitRow(
         name=limit.name,
         workload=limit.workload,
@@ -65,28 +103,53 @@ def limit_row(
         unit=limit.unit,
         bound=limit.bound,
         value=value,
-        slack=slack,
+        slack=None if value is None else limit.slack(value),
         binding=binding,
         marginal_value=None if change is None else change / step + 0.0,
         marginal_delta=None if change is None else step,
     )
 
 
+Move = Callable[[Scenario, Limit], Scenario]
+
+
+def _effects(
+    scenario: Scenario, tables: Tables, limits: Sequence[Limit], move: Move, reached: float
+) -> dict[Limit, float | None]:
+    """Give the change of the optimum when each limit alone is moved to the looser side.
+
+    Moving several can only do more than moving one of them. So where moving a whole group changes nothing, none of it
+    does; else the group is halved. Null where a change is not proven.
+    """
+    if not limits:
+        return {}
+    moved = scenario
+    for limit in limits:
+        moved = move(moved, limit)
+    change = _change(moved, tables, reached)
+    if change == 0.0 or len(limits) == 1:
+        return dict.fromkeys(limits, change)
+    half = len(limits) // 2
+    return {
+        **_effects(scenario, tables, limits[:half], move, reached),
+        **_effects(scenario, tables, limits[half:], move, reached),
+    }
+
+
 def _change(scenario: Scenario, tables: Tables, reached: float) -> float | None:
-    """Re-solve and give the change of the objective; 0 where it is only rounding, null where it is not proven."""
-    solution = optimise(scenario, tables, polish=False)
+    """Re-solve and give the change of the objective.
+
+    0 where it is only rounding, infinite where nothing bounds the throughput any more, null where it is not proven.
+    """
+    try:
+        require_answerable(scenario)
+        solution = optimise(scenario, tables, polish=False)
+    except InputError:
+        return math.inf
     if solution.status != "optimal" or solution.value is None:
         return None
     change = solution.value - reached
     return 0.0 if abs(change) <= _NO_CHANGE * max(abs(reached), 1e-12) else change
-
-
-def _dropping_helps(scenario: Scenario, tables: Tables, limit: Limit, reached: float) -> bool:
-    try:
-        change = _change(with_bound(scenario, limit, None), tables, reached)
-    except InputError:  # nothing else bounds the throughput
-        return True
-    return bool(change)
 
 
 # ----------------------------------------------------------------------------------------------- baselines
@@ -179,6 +242,7 @@ def _baseline(pinned: _Pinned) -> doc.Baseline:
     forward = sum(serving.rate_rps * serving.metrics.energy_j for serving in deployed.servings)
     return doc.Baseline(
         name=pinned.name,
+        objective_value=objective_value(deployed),
         throughput_tps=throughput_tps(deployed),
         interactivity_tps=worst.metrics.interactivity_tps,
         ttft_s=max(serving.metrics.ttft_s for serving in deployed.servings),
@@ -194,6 +258,7 @@ def _broken_baseline(pinned: _Pinned, tables: Tables) -> doc.Baseline:
     names: dict[LimitName, None] = dict.fromkeys([limit.name for limit in conflict] or ["memory"])
     return doc.Baseline(
         name=pinned.name,
+        objective_value=None,
         throughput_tps=None,
         interactivity_tps=best.value,
         ttft_s=None,

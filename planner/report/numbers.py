@@ -5,7 +5,7 @@ from __future__ import annotations
 from planner.words import LimitName
 
 _SCALES = {"W": (1e-3, "kW"), "s": (1e3, "ms")}
-_UNITS = {"device": "devices", "request/s": "requests/s", "sequence": "sequences"}
+_PLURALS = {"device": "devices", "sequence": "sequences", "request/s": "requests/s"}
 
 
 def figure(value: float | None, digits: int = 4) -> str:
@@ -29,10 +29,11 @@ def figure(value: float | None, digits: int = 4) -> str:
 def in_unit(value: float | None, unit: str) -> str:
     """Write an SI value in the unit that people use for it.
 
-    >>> in_unit(50_000.0, "W"), in_unit(0.19, "s"), in_unit(100.0, "tok/s"), in_unit(8.0, "device")
-    ('50 kW', '190 ms', '100 tok/s', '8 devices')
+    >>> in_unit(50_000.0, "W"), in_unit(0.19, "s"), in_unit(8.0, "device"), in_unit(1.0, "device")
+    ('50 kW', '190 ms', '8 devices', '1 device')
     """
-    factor, shown = _SCALES.get(unit, (1.0, _UNITS.get(unit, unit)))
+    plural = unit if value == 1 else _PLURALS.get(unit, unit)
+    factor, shown = _SCALES.get(unit, (1.0, plural))
     if value is None:
         return "–"
     return f"{figure(value * factor)} {shown}"

@@ -79,9 +79,11 @@ def answer(plan: doc.Plan) -> list[str]:
     """Give the answer in a few sentences."""
     found = [objective_sentence(plan)]
     for deployment in plan.deployments:
-        prefix = f"{deployment.workload}: " if len(plan.deployments) > 1 else ""
-        found.append(prefix + placement_sentence(deployment))
-        found.append(prefix + f"{drafting_sentence(deployment)}; {service_sentence(deployment)}")
+        service = f"{drafting_sentence(deployment)}; {service_sentence(deployment)}"
+        if len(plan.deployments) > 1:
+            found.append(f"for {deployment.workload}, {service}")
+        else:
+            found += [placement_sentence(deployment), service]
     found.append(totals_sentence(plan))
     return [text[0].upper() + text[1:] + "." for text in found]
 
@@ -93,20 +95,21 @@ def marginal_words(row: doc.LimitRow, unit: str) -> str:
     step = signed(row.marginal_delta, row.unit)
     change = row.marginal_value * row.marginal_delta
     if change == 0:
-        return f"{step}: no change"
+        return "no change"
     return f"{step}: {signed(change, unit)}"
 
 
 def limit_name(row: doc.LimitRow, several: bool) -> str:
     """Name a limit: with its phase, device or power basis, and with its workload where there are several."""
     phase = phase_words(row.phase) if row.phase else None
-    where = [part for part in (row.workload if several else None, phase or row.device, row.basis) if part]
+    where = [part for part in (row.workload if several else None, phase or row.device, row.rack, row.basis) if part]
     return ", ".join([LIMIT_WORDS[row.name], *where])
 
 
-def conflict_sentence(conflict: doc.Conflict) -> str:
-    """Say what is nearest to what was asked."""
-    name = LIMIT_WORDS[conflict.limit] + (f" ({conflict.device})" if conflict.device else "")
+def conflict_sentence(conflict: doc.Conflict, several: bool = True) -> str:
+    """Say what is nearest to what was asked; ``several``: name device, rack or workload too."""
+    where = conflict.device or conflict.rack or conflict.workload
+    name = LIMIT_WORDS[conflict.limit] + (f" ({where})" if where and several else "")
     asked = in_unit(conflict.asked, conflict.unit)
     reached = in_unit(conflict.achievable, conflict.unit)
     held = ", ".join(_held(key, bound) for key, bound in conflict.holding.items())

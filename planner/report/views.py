@@ -37,7 +37,15 @@ def plan_view(plan: doc.Plan) -> View:
     if plan.status == "no_incumbent":
         sentence = "The time limit was reached before any plan was found; give more time with --time-limit-s."
         return View(title, [sentence], [], plan.assumptions, plan.warnings, foot)
-    parts = [tables.placements(plan), tables.fleet(plan), tables.limits(plan), tables.baselines(plan)]
+    parts = [
+        tables.service(plan),
+        *tables.placements(plan),
+        tables.pools(plan),
+        tables.fleet(plan),
+        tables.racks(plan),
+        tables.limits(plan),
+        tables.baselines(plan),
+    ]
     shown = [table for table in parts if table is not None]
     return View(title, answer(plan), shown, plan.assumptions, plan.warnings, foot)
 

@@ -148,6 +148,7 @@ class Baseline(Document):
     """A usual way to deploy, solved under the same limits; where it cannot meet them, its best interactivity."""
 
     name: BaselineName
+    objective_value: float | None
     throughput_tps: float | None
     interactivity_tps: float | None
     ttft_s: float | None
