@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from planner.report.numbers import figure, in_unit, percent
+from planner.report.numbers import LIMIT_WORDS, figure, in_unit, percent
 from planner.report.sentences import limit_name, marginal_words, phase_words
 from planner.schema import documents as doc
 from planner.words import PHASES
@@ -167,7 +167,7 @@ def baselines(plan: doc.Plan) -> Table | None:
     rows = [row("this plan", goal.value, *own)]
     for way in plan.baselines:
         service = (figure(way.interactivity_tps), in_unit(way.ttft_s, "s"), figure(way.tps_per_kw))
-        rows.append(row(way.name, way.objective_value, figure(way.throughput_tps), *service, ", ".join(way.violates)))
+        rows.append(row(way.name, way.objective_value, figure(way.throughput_tps), *service, ", ".join(LIMIT_WORDS[name] for name in way.violates)))
     headers = ("way", *(() if shown else (unit,)), "tok/s", "per user", "TTFT", "per kW", "cannot meet")
     note = "A way that cannot meet a limit shows the best interactivity that it reaches."
     return Table("Baselines", headers, tuple(rows), note=note if any(way.violates for way in plan.baselines) else "")
