@@ -38,6 +38,9 @@ def optimise(
     solution = by_structure.optimise(scenario, tables, question) if use_structure else None
     if solution is not None:
         return solution
-    from planner.milp import program  # PuLP and HiGHS are imported where they are needed only
+    from planner.milp import large, program  # PuLP and HiGHS are imported where they are needed only
 
+    is_large = large.choices(scenario, tables) > large.MANY_CHOICES
+    if use_structure and is_large and large.is_bounded_by_columns(question):
+        return large.optimise(scenario, tables, question, time_limit_s, polish)
     return program.optimise(scenario, tables, question, time_limit_s, polish)

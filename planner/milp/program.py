@@ -145,7 +145,7 @@ def optimise(
         return Solution(status, (), None, None, None, time.perf_counter() - start, "program")
     reached = outcome.objective
     if polish:
-        left = None if time_limit_s is None else max(1.0, time_limit_s - outcome.runtime_s)
+        left = None if time_limit_s is None else max(1.0, min(0.2 * time_limit_s, time_limit_s - outcome.runtime_s))
         reached = _prefer_least_power(built, outcome, left)
     return _solution(built, outcome, reached, time.perf_counter() - start)
 

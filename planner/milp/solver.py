@@ -143,6 +143,15 @@ def solve(program: Program, time_limit_s: float | None = None) -> Outcome:
     return Outcome(ends[status], has_incumbent, objective, bound, runtime)
 
 
+def row_prices(program: Program) -> dict[str, float]:
+    """Give the dual value of every row of a linear program just solved, by name.
+
+    They are read from HiGHS, whose rows stand in the order of the program's; PuLP 3 and 4 keep them elsewhere.
+    """
+    duals = program.problem.solverModel.getSolution().row_dual
+    return {row.name: float(dual) for row, dual in zip(program.problem.constraints(), duals, strict=True)}
+
+
 @contextlib.contextmanager
 def _silent_stdout() -> Iterator[None]:
     """Keep file descriptor 1 for the answer: HiGHS writes its banner there even when silent."""

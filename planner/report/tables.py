@@ -167,7 +167,15 @@ def baselines(plan: doc.Plan) -> Table | None:
     rows = [row("this plan", goal.value, *own)]
     for way in plan.baselines:
         service = (figure(way.interactivity_tps), in_unit(way.ttft_s, "s"), figure(way.tps_per_kw))
-        rows.append(row(way.name, way.objective_value, figure(way.throughput_tps), *service, ", ".join(LIMIT_WORDS[name] for name in way.violates)))
+        rows.append(
+            row(
+                way.name,
+                way.objective_value,
+                figure(way.throughput_tps),
+                *service,
+                ", ".join(LIMIT_WORDS[name] for name in way.violates),
+            )
+        )
     headers = ("way", *(() if shown else (unit,)), "tok/s", "per user", "TTFT", "per kW", "cannot meet")
     note = "A way that cannot meet a limit shows the best interactivity that it reaches."
     return Table("Baselines", headers, tuple(rows), note=note if any(way.violates for way in plan.baselines) else "")

@@ -338,16 +338,32 @@ def reduced(tableau: Tableau, rate: float, most: float) -> CostTable:
     least_of = {phase: np.where(runs[phase], floors[phase].min(axis=0, initial=np.inf), 0.0) for phase in PHASES}
     total = np.where(tableau.able, sum(least_of.values()), np.inf)
     columns = np.flatnonzero(total <= most)
-    phases, operations = {}, {}
+    with np.errstate(invalid="ignore"):
+        keep = {phase: floors[phase] + (total - least_of[phase]) <= most for phase in PHASES}
+    return sliced(table, keep, columns)
+
+
+def sliced(table: CostTable, keep: dict[Phase, NDArray[np.bool_]], columns: NDArray[np.intp]) -> CostTable:
+    """Give a table with some speculations only, and with the options that are kept for any of them.
+
+    Parameters
+    ----------
+    table
+        The whole table.
+    keep
+        (O, S) by phase, whether an option is kept for a speculation.
+    columns
+        The speculations to keep.
+    """
+    phases = {}
     for phase in PHASES:
-        with np.errstate(invalid="ignore"):
-            reach = floors[phase][:, columns] + (total - least_of[phase])[columns]
-        kept = np.flatnonzero(((reach <= most) & runs[phase][columns]).any(axis=1))
-        costs, block = table.phases[phase], np.ix_(kept, columns)
-        latency = np.where(reach[kept] <= most, costs.latency_s[block], np.where(runs[phase][columns], np.nan, 0.0))
-        options = tuple(costs.options[o] for o in kept)
+        runs = table.runs(phase)[columns]
+        kept = keep[phase][:, columns] & runs
+        rows = np.flatnonzero(kept.any(axis=1))
+        costs, block = table.phases[phase], np.ix_(rows, columns)
+        latency = np.where(kept[rows], costs.latency_s[block], np.where(runs, np.nan, 0.0))
+        options = tuple(costs.options[o] for o in rows)
         phases[phase] = PhaseCosts(options, latency, costs.energy_j[block], costs.sequences[block])
-        operations[phase] = table.operations[phase][columns]
     return CostTable(
         table.workload,
         tuple(table.speculations[s] for s in columns),
@@ -355,7 +371,7 @@ def reduced(tableau: Tableau, rate: float, most: float) -> CostTable:
         table.steps[columns],
         table.hidden_states[columns],
         table.first_from_prefill[columns],
-        operations,
+        {phase: table.operations[phase][columns] for phase in PHASES},
         phases,
     )
 

@@ -1,0 +1,125 @@
+"""Large coupled questions: a bound by columns, a plan from the columns, then the exact program on what is left."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+from planner.milp.program import optimise as solve_program
+from planner.milp.relaxation import Relaxation, Relaxed, relaxed, solve_relaxation, tables_of_columns, tables_within
+from planner.options import CostTable
+from planner.question import CLOSED_GAP, Question, Solution, is_maximized, relative_gap
+from planner.schema.scenario import Scenario
+from planner.words import PHASES, Status
+
+Tables = dict[str, CostTable]
+
+# Choices beyond which the plain program is slower than bounding first.
+MANY_CHOICES = 1500
+# Choices beyond which building the exact program alone takes longer than people wait.
+_TOO_MANY_CHOICES = 40_000
+_RELAXATION_SHARE = 0.35
+_NO_LIMIT_S = 1e9
+
+
+def choices(scenario: Scenario, tables: Tables) -> int:
+    """Count the pairs of option and speculation that a program would choose from."""
+    per_slot = sum(int((t.phases[p].available & t.runs(p)).sum()) for t in tables.values() for p in PHASES)
+    return per_slot * scenario.max_shares
+
+
+def is_bounded_by_columns(question: Question) -> bool:
+    """Whether the relaxation knows the question's aim."""
+    return question.aim in ("throughput", "power", "cost", "energy")
+
+
+def optimise(
+    scenario: Scenario, tables: Tables, question: Question, time_limit_s: float | None, polish: bool
+) -> Solution:
+    """Solve a large coupled question, to a proof or to the best plan and bound within the time limit.
+
+    First the bound by columns; then the program on the options of the columns that are mixed, for a plan; then, unless
+    that closes the gap, the program on everything that the bound and the plan do not rule out, for the proof.
+
+    Raises
+    ------
+    InputError
+        If nothing bounds the throughput.
+    """
+    start = time.perf_counter()
+    total = _NO_LIMIT_S if time_limit_s is None else time_limit_s
+
+    def left() -> float | None:
+        return None if time_limit_s is None else max(0.5, total - (time.perf_counter() - start))
+
+    problem = relaxed(scenario, tables, question)
+    found = solve_relaxation(problem, _RELAXATION_SHARE * total)
+    if not found.mixed or found.prices is None:
+        return solve_program(scenario, tables, question, left(), polish)
+    share = None if time_limit_s is None else 0.5 * (left() or 0.0)
+    first = solve_program(scenario, tables_of_columns(problem, found.mixed), question, share, polish)
+    best = _bounded(problem, first, found, start)
+    if best.value is None:
+        return solve_program(scenario, tables, question, left(), polish)
+    if best.status == "optimal" or (time_limit_s is not None and time.perf_counter() - start > 0.9 * total):
+        return best
+    rest = tables_within(problem, found.prices, _minimized(problem, best.value))
+    if time_limit_s is not None and choices(scenario, rest) > _TOO_MANY_CHOICES:
+        return best
+    if all(len(table.speculations) for table in rest.values()):
+        second = solve_program(scenario, rest, question, left(), polish)
+        best = _better(problem, best, second, found, start)
+    elif best.value is not None:
+        best = replace(best, status="optimal", best_bound=best.value, gap=0.0)
+    return best
+
+
+def _minimized(problem: Relaxed, value: float) -> float:
+    """Turn a value of the objective into that of the relaxation: minus the scale for throughput."""
+    return -value / _tokens(problem) if problem.maximizes else value
+
+
+def _tokens(problem: Relaxed) -> float:
+    """Output tokens/s of the whole mix at scale 1."""
+    workloads = problem.scenario.workloads
+    return sum(share * workloads[name].osl_tokens for name, share in problem.weights.items())
+
+
+def _bound(problem: Relaxed, found: Relaxation) -> float:
+    return -found.bound * _tokens(problem) if problem.maximizes else found.bound
+
+
+def _bounded(problem: Relaxed, solution: Solution, found: Relaxation, start: float) -> Solution:
+    """Give a plan of a part of the options the bound of all of them."""
+    runtime = time.perf_counter() - start
+    if solution.value is None:
+        return replace(solution, best_bound=None, gap=None, runtime_s=runtime)
+    bound = _bound(problem, found)
+    up = is_maximized(problem.question.aim)
+    if (bound < solution.value) if up else (bound > solution.value):
+        bound = solution.value
+    gap = relative_gap(solution.value, bound)
+    status: Status = "optimal" if gap <= CLOSED_GAP else "feasible"
+    return replace(solution, status=status, best_bound=bound, gap=gap, runtime_s=runtime)
+
+
+def _better(problem: Relaxed, first: Solution, second: Solution, found: Relaxation, start: float) -> Solution:
+    """Put together a plan, and what the program says of everything that could be better.
+
+    What was ruled out is no better than the first plan, so the bound of the rest, or the first plan, bounds everything.
+    """
+    assert first.value is not None
+    up = is_maximized(problem.question.aim)
+    runtime = time.perf_counter() - start
+    if second.status == "infeasible":
+        return replace(first, status="optimal", best_bound=first.value, gap=0.0, runtime_s=runtime)
+    values = [solution for solution in (first, second) if solution.value is not None]
+    best = (max if up else min)(values, key=lambda solution: solution.value or 0.0)
+    assert best.value is not None
+    bound = _bound(problem, found)
+    if second.best_bound is not None:
+        loosest = max(second.best_bound, best.value) if up else min(second.best_bound, best.value)
+        bound = min(bound, loosest) if up else max(bound, loosest)
+    gap = relative_gap(best.value, bound)
+    status: Status = "optimal" if gap <= CLOSED_GAP else "feasible"
+    return replace(best, status=status, best_bound=bound, gap=gap, runtime_s=runtime)
