@@ -20,17 +20,16 @@ def write_all(folder: Path, files: Mapping[str, str]) -> list[Path]:
         If the folder cannot be made or a file not be written; then every file is as it was before.
     """
     staged: list[tuple[Path, Path]] = []
-    replaced: list[tuple[Path, bytes | None]] = []
+    before: list[tuple[Path, bytes | None]] = []
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in files.items():
             staged.append((_temporary(folder / name, content.encode()), folder / name))
         for temporary, target in staged:
-            before = target.read_bytes() if target.is_file() else None
+            before.append((target, target.read_bytes() if target.is_file() else None))
             os.replace(temporary, target)
-            replaced.append((target, before))
     except BaseException as error:
-        _put_back(replaced)
+        _put_back(before)
         if not isinstance(error, OSError):
             raise
         why = "it is not a folder" if isinstance(error, FileExistsError) else error.strerror
@@ -55,14 +54,14 @@ def _temporary(target: Path, content: bytes) -> Path:
     return temporary
 
 
-def _put_back(replaced: Iterable[tuple[Path, bytes | None]]) -> None:
+def _put_back(before: Iterable[tuple[Path, bytes | None]]) -> None:
     """Undo what was renamed already, as far as that is possible."""
-    with contextlib.suppress(OSError):
-        for target, before in replaced:
-            if before is None:
+    for target, content in before:
+        with contextlib.suppress(OSError):
+            if content is None:
                 target.unlink()
             else:
-                os.replace(_temporary(target, before), target)
+                os.replace(_temporary(target, content), target)
 
 
 def _umask() -> int:
