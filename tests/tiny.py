@@ -2,7 +2,10 @@
 
 from typing import Any
 
+from planner.evaluate import Design
+from planner.options import PLAIN, Option, Speculation
 from planner.schema.scenario import Scenario
+from planner.words import PHASES
 
 # One request: 1000 + 101 tokens; the first token comes from the first verify where something is drafted.
 CATALOG = {
@@ -88,3 +91,16 @@ def with_device(scenario: Scenario, name: str, **changes: Any) -> Scenario:
     catalog = scenario.catalog
     devices = {**catalog.devices, name: catalog.devices[name].replace(**changes)}
     return scenario.replace(catalog=catalog.replace(devices=devices))
+
+
+GPU_PREFILL, GPU, LPU = Option("gpu", 1, 1), Option("gpu", 1, 2), Option("lpu", 1, 1)
+
+
+def design(speculation: Speculation, *options: Option | None) -> Design:
+    """A design, its options in the order of the phases."""
+    return Design("chat", speculation, dict(zip(PHASES, options, strict=True)))
+
+
+PLAIN_DESIGN = design(PLAIN, GPU_PREFILL, GPU, None, None)
+SPLIT = design(Speculation("drafter", 1), GPU_PREFILL, GPU, GPU_PREFILL, LPU)
+HEAD_SPLIT = design(Speculation("head", 1), GPU_PREFILL, GPU, GPU_PREFILL, LPU)
