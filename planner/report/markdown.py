@@ -22,7 +22,7 @@ def render(view: View) -> str:
     parts = [f"# {escape(view.title)}", *(escape(sentence) for sentence in view.sentences)]
     parts += [f"> **Warning:** {escape(warning)}" for warning in view.warnings]
     for table in view.tables:
-        parts += [f"## {escape(table.title)}", _table(table)]
+        parts += [*([f"## {escape(table.title)}"] if table.title else []), _table(table)]
         if table.note:
             parts.append(escape(table.note))
     if view.assumptions:
@@ -33,7 +33,7 @@ def render(view: View) -> str:
 
 
 def _table(table: Table) -> str:
-    rule = [":---" if index < table.left else "---:" for index in range(len(table.headers))]
+    rule = [":---" if table.is_left(index) else "---:" for index in range(len(table.headers))]
     rows = [table.headers, tuple(rule)]
     lines = ["| " + " | ".join(escape(cell) if row is not rows[1] else cell for cell in row) + " |" for row in rows]
     lines += ["| " + " | ".join(escape(cell) for cell in row) + " |" for row in table.rows]
