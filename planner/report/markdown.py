@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import re
+
 from planner.report.tables import Table
 from planner.report.views import View
 
-_SPECIAL = str.maketrans({character: f"\\{character}" for character in "\\`*_[]<>|#"})
+_SPECIAL = str.maketrans({character: f"\\{character}" for character in "\\`*_[]<>|#~&"})
+_LIST_NUMBER = re.compile(r"^(\d+)([.)])(?=\s|$)")
+_LIST_OR_RULE = re.compile(r"^([-+=])(?=[-=\s]|$)")
 
 
 def escape(text: str) -> str:
-    r"""Escape what Markdown would take for markup.
+    r"""Escape what Markdown would take for markup, and write it on one line.
 
-    >>> print(escape("a_b|c"))
-    a\_b\|c
+    >>> print(escape("a_b|c"), escape("- 1"), escape("-1"))
+    a\_b\|c \- 1 -1
     """
-    return text.translate(_SPECIAL)
+    line = " ".join(text.split()).translate(_SPECIAL)
+    return _LIST_OR_RULE.sub(r"\\\1", _LIST_NUMBER.sub(r"\1\\\2", line))
 
 
 def render(view: View) -> str:

@@ -33,7 +33,7 @@ def in_unit(value: float | None, unit: str) -> str:
     >>> in_unit(50_000.0, "W"), in_unit(0.19, "s"), in_unit(100.0, "tok/s"), in_unit(8.0, "device")
     ('50 kW', '190 ms', '100 tok/s', '8 devices')
     """
-    factor, shown = _SCALES.get(unit, (1.0, _UNITS.get(unit, unit)))
+    factor, shown = _SCALES.get(unit, (1.0, unit if value == 1 else _UNITS.get(unit, unit)))
     if value is None:
         return "–"
     return f"{figure(value * factor)} {shown}"
