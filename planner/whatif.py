@@ -14,7 +14,7 @@ from planner.limits import Limit, limits_of, with_bound, without
 from planner.milp.objective import Aim
 from planner.milp.program import Question, Solution, optimise
 from planner.options import CostTable, cost_table, speculations_of
-from planner.rates import fixed_rates
+from planner.rates import fixed_rates, is_bounded
 from planner.schema import documents as doc
 from planner.schema.scenario import Scenario
 from planner.words import PHASES, LimitName, Phase
@@ -80,9 +80,12 @@ def _change(scenario: Scenario, tables: Tables, reached: float) -> float | None:
 
 
 def _dropping_helps(scenario: Scenario, tables: Tables, limit: Limit, reached: float) -> bool:
+    dropped = with_bound(scenario, limit, None)
+    if scenario.objective == "throughput" and is_bounded(scenario) and not is_bounded(dropped):
+        return True
     try:
-        change = _change(with_bound(scenario, limit, None), tables, reached)
-    except InputError:  # nothing else bounds the throughput
+        change = _change(dropped, tables, reached)
+    except InputError:  # what is left does not bound the throughput
         return True
     return bool(change)
 
