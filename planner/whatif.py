@@ -281,7 +281,7 @@ def _conflict(scenario: Scenario, tables: Tables, limit: Limit, others: Sequence
         unit=limit.unit,
         asked=limit.bound,
         achievable=_nearest_achievable(held, tables, limit, unasked_rates(scenario)),
-        holding={other.label(others): other.bound for other in others},
+        holding={other.label(limits_of(scenario)): other.bound for other in others},
     )
 
 
