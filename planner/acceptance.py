@@ -85,18 +85,19 @@ def table(draft_length: ArrayLike, tokens_per_step: dict[int, float]) -> Floats:
 def covered_draft_length(curve: AcceptanceCurve) -> int | None:
     """Give the longest draft that a curve covers, null if it has no end.
 
-    A table that falls with D is measured reality: it is covered up to its maximum (see ``falls``).
+    A table that falls with D is measured reality: it is covered up to its maximum, the last of equal ones (see
+    ``falls``).
     """
     if isinstance(curve, Positions):
         return len(curve.probabilities)
     if isinstance(curve, AcceptanceTable):
         best = max(curve.tokens_per_step.values())
-        return min(length for length, value in curve.tokens_per_step.items() if value == best)
+        return max(length for length, value in curve.tokens_per_step.items() if value == best)
     return None
 
 
 def falls(curve: AcceptanceCurve) -> bool:
-    """Whether a measured table falls with D somewhere after its maximum."""
+    """Whether a measured table falls with D after its maximum."""
     return isinstance(curve, AcceptanceTable) and covered_draft_length(curve) != max(curve.tokens_per_step)
 
 

@@ -18,7 +18,7 @@ from planner.assemble import (
     pool_documents,
     totals_document,
 )
-from planner.evaluate import Design
+from planner.evaluate import Design, request_metrics
 from planner.fleet import COUNT_TOLERANCE, Deployed, PoolUse, Racked, device_counts, devices_per_unit
 from planner.limits import TOLERANCE, Limit
 from planner.options import Option, Speculation, speculations_of
@@ -45,6 +45,9 @@ def check(plan: doc.Plan, scenario: Scenario) -> list[str]:
         pools = {(m.deployment, m.phase): pool.models for pool in plan.pools for m in pool.phases}
         sets = pools if scenario.shared_pools else {}
         designs = [_design(deployment, index, sets) for index, deployment in enumerate(plan.deployments)]
+        impossible = [problem for design, _ in designs for problem in _impossible_options(scenario, design)]
+        if impossible:
+            return impossible
         deployed = deploy(scenario, designs, racks=_racks(plan))
     except (KeyError, ValueError, IndexError) as error:
         return [f"a deployment cannot run: {error}"]
@@ -52,7 +55,6 @@ def check(plan: doc.Plan, scenario: Scenario) -> list[str]:
         *_not_on_offer(deployed),
         *_wrong_rates(deployed),
         *_broken_limits(deployed),
-        *_impossible_options(deployed),
         *_too_many_shares(deployed),
         *_badly_housed(deployed),
         *_unfilled_batches(deployed),
@@ -128,18 +130,17 @@ def _broken_limits(deployed: Deployed) -> list[str]:
     return found
 
 
-def _impossible_options(deployed: Deployed) -> list[str]:
+def _impossible_options(scenario: Scenario, design: Design) -> list[str]:
     """Batches that do not fit into memory, and costs that are not known."""
-    found = []
-    for serving in deployed.servings:
-        for phase in PHASES:
-            use, option = serving.metrics.phases[phase], serving.design.options[phase]
-            if use is None or option is None:
-                continue
-            if use.sequences < option.batch_size:
-                found.append(f"memory: {phase} on {option} holds {use.sequences:g} sequences")
-            if not math.isfinite(use.busy_s + use.energy_j):
-                found.append(f"{phase} on {option} has no known cost")
+    found, metrics = [], request_metrics(scenario, design)
+    for phase in PHASES:
+        use, option = metrics.phases[phase], design.options[phase]
+        if use is None or option is None:
+            continue
+        if use.sequences < option.batch_size:
+            found.append(f"memory: {phase} on {option} holds {use.sequences:g} sequences")
+        if not math.isfinite(use.busy_s + use.energy_j):
+            found.append(f"{phase} on {option} has no known cost")
     return found
 
 
@@ -252,8 +253,12 @@ def _objective_problems(plan: doc.Plan, deployed: Deployed) -> list[str]:
     value, written = objective_value(deployed), plan.objective
     expected = objective_document(deployed.scenario, value, written.best_bound, written.gap)
     found = _differences("objective", written.model_dump(), expected.model_dump())
+    if plan.scenario != deployed.scenario.name:
+        found.append(f"the plan is for {plan.scenario}, not for {deployed.scenario.name}")
+    if plan.status not in ("optimal", "feasible"):
+        found.append(f"the plan calls itself {plan.status}, and yet has deployments")
     if value is None or written.best_bound is None or written.gap is None:
-        return found
+        return [*found, "the plan calls itself optimal without a bound"] if plan.status == "optimal" else found
     beyond = value - written.best_bound if written.name in MAXIMIZED else written.best_bound - value
     if beyond > TOLERANCE * abs(value):
         found.append(f"objective.best_bound: {written.best_bound:.9g} is beaten by the value {value:.9g}")

@@ -111,7 +111,7 @@ def _plan(
         fleet=fleet_documents(deployed),
         totals=totals_document(deployed),
         limits=_limits(scenario, tables, deployed, value, proven, settings),
-        baselines=whatif.baselines(scenario, tables, settings.tick) if proven else (),
+        baselines=whatif.baselines(scenario, tables, settings.tick, settings.time_limit_s) if proven else (),
         infeasibility=(),
         assumptions=assumptions_of(scenario),
         warnings=warnings_of(scenario),
@@ -144,9 +144,10 @@ def _limits(
 ) -> tuple[doc.LimitRow, ...]:
     values = limit_values(deployed)
     if proven:
-        return (*whatif.limit_rows(scenario, tables, values, reached, settings.tick), *memory_rows(deployed))
-    rows = (whatif.limit_row(limit, value, binding=None) for limit, value in values)
-    return (*rows, *memory_rows(deployed))
+        rows = whatif.limit_rows(scenario, tables, values, reached, settings.tick, settings.time_limit_s)
+        return (*rows, *memory_rows(deployed))
+    unproven = (whatif.limit_row(limit, value, binding=None) for limit, value in values)
+    return (*unproven, *memory_rows(deployed))
 
 
 def _no_plan(

@@ -16,7 +16,7 @@ from planner.limits import Limit, limits_of, with_bound, without
 from planner.optimise import optimise
 from planner.options import CostTable, cost_table, speculations_of
 from planner.question import Aim, Question, Solution
-from planner.rates import fixed_rates, require_answerable
+from planner.rates import fixed_rates, is_bounded, require_answerable
 from planner.schema import documents as doc
 from planner.schema.scenario import Scenario
 from planner.words import PHASES, LimitName, Phase
@@ -49,7 +49,12 @@ def step_of(scenario: Scenario, limit: Limit) -> float:
 
 
 def limit_rows(
-    scenario: Scenario, tables: Tables, values: Sequence[tuple[Limit, float | None]], reached: float, tick: Tick
+    scenario: Scenario,
+    tables: Tables,
+    values: Sequence[tuple[Limit, float | None]],
+    reached: float,
+    tick: Tick,
+    time_limit_s: float | None = None,
 ) -> tuple[doc.LimitRow, ...]:
     """Write every limit with what moving it buys.
 
@@ -65,6 +70,8 @@ def limit_rows(
         The optimum.
     tick
         Is told of the progress.
+    time_limit_s
+        For each question that is solved again; what is not proven by then stays null.
     """
     limits = [limit for limit, _ in values]
 
@@ -75,10 +82,10 @@ def limit_rows(
         return with_bound(asked, limit, None)
 
     tick("what more of each limit would buy")
-    marginal = _effects(scenario, tables, limits, relaxed, reached)
+    marginal = _effects(scenario, tables, limits, relaxed, reached, time_limit_s)
     loose = [limit for limit, value in values if not marginal[limit] and not _is_used_up(limit, value)]
     tick("which limits bind")
-    freed = _effects(scenario, tables, loose, dropped, reached)
+    freed = _effects(scenario, tables, loose, dropped, reached, time_limit_s)
     binding = {limit: bool(freed.get(limit, 1.0)) for limit in limits}
     return tuple(
         limit_row(limit, value, binding[limit], marginal[limit], step_of(scenario, limit)) for limit, value in values
@@ -114,7 +121,7 @@ Move = Callable[[Scenario, Limit], Scenario]
 
 
 def _effects(
-    scenario: Scenario, tables: Tables, limits: Sequence[Limit], move: Move, reached: float
+    scenario: Scenario, tables: Tables, limits: Sequence[Limit], move: Move, reached: float, time_limit_s: float | None
 ) -> dict[Limit, float | None]:
     """Give the change of the optimum when each limit alone is moved to the looser side.
 
@@ -126,24 +133,25 @@ def _effects(
     moved = scenario
     for limit in limits:
         moved = move(moved, limit)
-    change = _change(moved, tables, reached)
+    unbounded = scenario.objective == "throughput" and is_bounded(scenario) and not is_bounded(moved)
+    change = math.inf if unbounded else _change(moved, tables, reached, time_limit_s)
     if change == 0.0 or len(limits) == 1:
         return dict.fromkeys(limits, change)
     half = len(limits) // 2
     return {
-        **_effects(scenario, tables, limits[:half], move, reached),
-        **_effects(scenario, tables, limits[half:], move, reached),
+        **_effects(scenario, tables, limits[:half], move, reached, time_limit_s),
+        **_effects(scenario, tables, limits[half:], move, reached, time_limit_s),
     }
 
 
-def _change(scenario: Scenario, tables: Tables, reached: float) -> float | None:
+def _change(scenario: Scenario, tables: Tables, reached: float, time_limit_s: float | None) -> float | None:
     """Re-solve and give the change of the objective.
 
     0 where it is only rounding, infinite where nothing bounds the throughput any more, null where it is not proven.
     """
     try:
         require_answerable(scenario)
-        solution = optimise(scenario, tables, polish=False)
+        solution = optimise(scenario, tables, time_limit_s=time_limit_s, polish=False)
     except InputError:
         return math.inf
     if solution.status != "optimal" or solution.value is None:
@@ -162,12 +170,14 @@ class _Pinned:
     speculates: bool
 
 
-def baselines(scenario: Scenario, tables: Tables, tick: Tick) -> tuple[doc.Baseline, ...]:
+def baselines(
+    scenario: Scenario, tables: Tables, tick: Tick, time_limit_s: float | None = None
+) -> tuple[doc.Baseline, ...]:
     """Solve the usual ways to deploy under the same limits. One that the catalog has no device for is left out."""
     rows = []
     for pinned in _pinned(scenario, tables):
         tick(f"baseline {pinned.name}")
-        rows.append(_baseline(pinned))
+        rows.append(_baseline(pinned, time_limit_s))
     return tuple(rows)
 
 
@@ -232,9 +242,9 @@ def _tables(pinned: _Pinned) -> Tables:
     }
 
 
-def _baseline(pinned: _Pinned) -> doc.Baseline:
+def _baseline(pinned: _Pinned, time_limit_s: float | None) -> doc.Baseline:
     scenario, tables = pinned.scenario, _tables(pinned)
-    solution = optimise(scenario, tables, polish=False)
+    solution = optimise(scenario, tables, time_limit_s=time_limit_s, polish=False)
     if not solution.designs:
         return _broken_baseline(pinned, tables)
     deployed = fill_budgets(deploy(scenario, solution.designs, tables, solution.racks), tables)
@@ -363,7 +373,7 @@ def _conflict(scenario: Scenario, tables: Tables, limit: Limit, others: Sequence
         unit=limit.unit,
         asked=limit.bound,
         achievable=_nearest_achievable(held, tables, limit, unasked_rates(scenario)),
-        holding={other.label(others): other.bound for other in others},
+        holding={other.label(limits_of(scenario)): other.bound for other in others},
     )
 
 

@@ -11,9 +11,11 @@ from typing import Any
 import oracles
 from hypothesis import strategies as st
 
+from planner.evaluate import Design
+from planner.options import Option, Speculation
 from planner.schema.catalog import Catalog
 from planner.schema.scenario import FleetLimits, Scenario, WorkloadLimits
-from planner.words import COUNTS, OBJECTIVES, POWER_BASES
+from planner.words import COUNTS, OBJECTIVES, PHASES, POWER_BASES
 
 BATCHES = (1, 2, 4, 8, 16)
 NEEDS_A_DEMAND = ("power", "cost")
@@ -249,3 +251,9 @@ def with_any_limits(rng: random.Random, base: Scenario) -> Scenario:
 def _limited(base: Scenario, workload: dict[str, float], fleet: dict[str, Any]) -> Scenario:
     asked = base.workloads["w"].replace(limits=WorkloadLimits(**workload))
     return base.replace(workloads={"w": asked}, limits=FleetLimits(**fleet))
+
+
+def design_of(point: oracles.Point) -> Design:
+    """The design of a point of the loops."""
+    options = {phase: Option(*point.places[phase]) if phase in point.places else None for phase in PHASES}
+    return Design("w", Speculation(point.proposer, point.draft_length), options)

@@ -79,6 +79,6 @@ def plan(ctx: click.Context, /, **values: Any) -> int | None:  # noqa: ANN401
     ]
     if early:
         raise click.UsageError(
-            f"{', '.join(early)} stands before '{ctx.invoked_subcommand}'; put options after it.", ctx
+            f"Options come after the command: write 'plan {ctx.invoked_subcommand} {' … '.join(early)} …'.", ctx
         )
     return None

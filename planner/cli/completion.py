@@ -6,9 +6,9 @@ import click
 
 
 @click.command("completion")
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.argument("shell", metavar="SHELL", type=click.Choice(["bash", "zsh", "fish"]))
 def command(shell: str) -> None:
-    """Print the completion script of a shell, e.g. for bash: source <(plan completion bash)."""
+    """Print the completion script of a shell: bash, zsh or fish. For bash: source <(plan completion bash)."""
     from click.shell_completion import get_completion_class
 
     from planner.cli.app import plan

@@ -15,10 +15,13 @@ _DOCUMENTS = {
 
 
 @click.command("schema")
-@click.argument("document", type=click.Choice(list(_DOCUMENTS)))
+@click.argument("document", metavar="DOCUMENT", type=click.Choice(list(_DOCUMENTS)))
 @output_options
 def command(document: str, as_json: bool, output: str | None) -> None:
-    """Print the JSON Schema of a document that phaseplan reads or writes."""
+    """Print the JSON Schema of a document that phaseplan reads or writes.
+
+    DOCUMENT is catalog or scenario (read), plan or evaluation (written).
+    """
     import json
     from importlib import import_module
     from pathlib import Path

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from planner.errors import InputError
 from planner.read import library
-from planner.read.locate import problems_of
+from planner.read.locate import in_yaml, problems_of
 from planner.read.overrides import Override, set_all
 from planner.read.yaml_tree import Problem, Tree, parse_file, raise_all
 from planner.schema.base import Document
@@ -24,6 +24,7 @@ Read = TypeVar("Read", bound=Document)
 
 _GROUPS = ("sources", "devices", "models", "proposers", "links")
 _MAX_EXTENDS = 8
+_VERSION = 1
 
 
 @dataclass(frozen=True)
@@ -81,8 +82,14 @@ def _dangling(tree: Tree, model: type[Document]) -> list[str]:
 
 
 def _mapping(tree: Tree, shown: str) -> dict[Any, Any]:
+    """Give the data of one file, a mapping that says its own version whatever other files it is joined with."""
     if not isinstance(tree.data, dict):
         raise InputError(f"{shown}:1: a mapping of keys is expected")
+    version = tree.data.get("schema_version", _VERSION)
+    if "schema_version" not in tree.data:
+        tree.problems.append(Problem(tree.marks[()], "schema_version: the key is missing"))
+    elif type(version) is not int or version != _VERSION:
+        tree.blame(("schema_version",), f"{_VERSION} is expected, got {in_yaml(version)}")
     return tree.data
 
 

@@ -112,28 +112,30 @@ def _message(detail: dict[str, Any], model: type[BaseModel]) -> str:
     if kind in ("literal_error", "union_tag_invalid"):
         return _not_valid(context.get("tag", given), str(context.get("expected") or context.get("expected_tags", "")))
     if kind == "string_pattern_mismatch":
-        return f"{_short(given)} is no name: letters, digits and . _ + -, starting with a letter or digit, at most 64"
+        return f"{in_yaml(given)} is no name: letters, digits and . _ + -, starting with a letter or digit, at most 64"
     if kind == "too_short":
         return f"at least {context['min_length']} is needed, got none"
     if kind == "too_long":
         return f"at most {context['max_length']} can be given, got {len(given)}"  # type: ignore[arg-type]
     if kind in _EXPECTED:
         number = "a number or " if context.get("class_name") in _NUMBER_OR_MAPPING else ""
-        return f"{number}{_EXPECTED[kind]} is expected, got {_short(given)}"
+        return f"{number}{_EXPECTED[kind]} is expected, got {in_yaml(given)}"
     if kind in _BOUNDS:
         (bound,) = context.values()
-        return f"must be {_BOUNDS[kind]} {bound if isinstance(bound, int) else format(bound, 'g')}, got {_short(given)}"
+        return (
+            f"must be {_BOUNDS[kind]} {bound if isinstance(bound, int) else format(bound, 'g')}, got {in_yaml(given)}"
+        )
     return str(detail["msg"])
 
 
 def _not_valid(given: Any, expected: str) -> str:  # noqa: ANN401
     valid = [choice.strip(" '") for choice in expected.replace(" or ", ",").split(",")]
     if str(given) in valid:
-        return f"{valid[0]} is expected, got {_short(given)}"
-    return f"{_short(given)} is not valid ({nearest(str(given), [name for name in valid if name])})"
+        return f"{valid[0]} is expected, got {in_yaml(given)}"
+    return f"{in_yaml(given)} is not valid ({nearest(str(given), [name for name in valid if name])})"
 
 
-def _short(value: Any) -> str:  # noqa: ANN401
+def in_yaml(value: Any) -> str:  # noqa: ANN401
     """Write a value as a YAML file would, so that a quoted number does not look like a number."""
     if isinstance(value, dict):
         return "a mapping"

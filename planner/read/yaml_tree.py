@@ -193,8 +193,10 @@ class _Walk:
             key: str | int = int(key_node.value) if whole else key_node.value
             below = (*path, key)
             if key in data:
-                text = f"{dotted(below)}: the key stands twice (first on line {self.tree.marks[below].line})"
-                self.tree.problems.append(Problem(self._mark(key_node), text))
+                first = f" (first on line {self.tree.marks[below].line})" if self.lined else ""
+                self.tree.problems.append(
+                    Problem(self._mark(key_node), f"{dotted(below)}: the key stands twice{first}")
+                )
                 continue
             self.tree.marks[below] = self._mark(key_node)
             data[key] = self.value(value_node, below)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from planner.errors import InputError
@@ -17,28 +17,51 @@ def write_all(folder: Path, files: Mapping[str, str]) -> list[Path]:
     Raises
     ------
     InputError
-        If the folder cannot be made or written; nothing is left behind.
+        If the folder cannot be made or a file not be written; then every file is as it was before.
     """
-    waiting: list[tuple[str, Path]] = []
+    staged: list[tuple[Path, Path]] = []
+    before: list[tuple[Path, bytes | None]] = []
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in files.items():
-            handle, temporary = tempfile.mkstemp(prefix=f".{name}.", suffix=".tmp", dir=folder)
-            waiting.append((temporary, folder / name))
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(content)
-            os.chmod(temporary, 0o666 & ~_umask())
-        written = []
-        while waiting:
-            os.replace(*waiting[0])
-            written.append(waiting.pop(0)[1])
-        return written
-    except OSError as error:
-        raise InputError(f"--output {folder}: cannot be written: {error.strerror}") from None
+            staged.append((_temporary(folder / name, content.encode()), folder / name))
+        for temporary, target in staged:
+            before.append((target, target.read_bytes() if target.is_file() else None))
+            os.replace(temporary, target)
+    except BaseException as error:
+        _put_back(before)
+        if not isinstance(error, OSError):
+            raise
+        why = "it is not a folder" if isinstance(error, FileExistsError) else error.strerror
+        raise InputError(f"--output {folder}: cannot be written: {why}") from None
     finally:
-        for temporary, _ in waiting:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(temporary)
+        for temporary, _ in staged:
+            temporary.unlink(missing_ok=True)
+    return [target for _, target in staged]
+
+
+def _temporary(target: Path, content: bytes) -> Path:
+    """Write the content beside its target, with the permissions of a new file."""
+    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        temporary.chmod(0o666 & ~_umask())
+    except BaseException:
+        temporary.unlink()
+        raise
+    return temporary
+
+
+def _put_back(before: Iterable[tuple[Path, bytes | None]]) -> None:
+    """Undo what was renamed already, as far as that is possible."""
+    for target, content in before:
+        with contextlib.suppress(OSError):
+            if content is None:
+                target.unlink()
+            else:
+                os.replace(_temporary(target, content), target)
 
 
 def _umask() -> int:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import re
+
 from planner.report.tables import Table
 from planner.report.views import View
 
-_SPECIAL = str.maketrans({character: f"\\{character}" for character in "\\`*_[]<>|#"})
+_SPECIAL = str.maketrans({character: f"\\{character}" for character in "\\`*_[]<>|#~&"})
+_LIST_NUMBER = re.compile(r"^(\d+)([.)])(?=\s|$)")
+_LIST_OR_RULE = re.compile(r"^([-+=])(?=[-=\s]|$)")
 
 
 def escape(text: str) -> str:
-    r"""Escape what Markdown would take for markup.
+    r"""Escape what Markdown would take for markup, and write it on one line.
 
-    >>> print(escape("a_b|c"))
-    a\_b\|c
+    >>> print(escape("a_b|c"), escape("- 1"), escape("-1"))
+    a\_b\|c \- 1 -1
     """
-    return text.translate(_SPECIAL)
+    line = " ".join(text.split()).translate(_SPECIAL)
+    return _LIST_OR_RULE.sub(r"\\\1", _LIST_NUMBER.sub(r"\1\\\2", line))
 
 
 def render(view: View) -> str:
@@ -22,7 +27,7 @@ def render(view: View) -> str:
     parts = [f"# {escape(view.title)}", *(escape(sentence) for sentence in view.sentences)]
     parts += [f"> **Warning:** {escape(warning)}" for warning in view.warnings]
     for table in view.tables:
-        parts += [f"## {escape(table.title)}", _table(table)]
+        parts += [*([f"## {escape(table.title)}"] if table.title else []), _table(table)]
         if table.note:
             parts.append(escape(table.note))
     if view.assumptions:
@@ -33,7 +38,7 @@ def render(view: View) -> str:
 
 
 def _table(table: Table) -> str:
-    rule = [":---" if index < table.left else "---:" for index in range(len(table.headers))]
+    rule = [":---" if table.is_left(index) else "---:" for index in range(len(table.headers))]
     rows = [table.headers, tuple(rule)]
     lines = ["| " + " | ".join(escape(cell) if row is not rows[1] else cell for cell in row) + " |" for row in rows]
     lines += ["| " + " | ".join(escape(cell) for cell in row) + " |" for row in table.rows]

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
+
 from planner.words import LimitName
 
+_UNITS = {"device": "devices", "request/s": "requests/s", "sequence": "sequences"}
 _SCALES = {"W": (1e-3, "kW"), "s": (1e3, "ms")}
-_PLURALS = {"device": "devices", "sequence": "sequences", "request/s": "requests/s"}
 
 
 def figure(value: float | None, digits: int = 4) -> str:
-    """Write a number with about ``digits`` significant digits, never in exponent form below a billion.
+    """Write a number with at least ``digits`` significant digits, in exponent form only from a billion and below 1e-4.
 
-    >>> figure(56307.79), figure(0.73180), figure(50.0), figure(None), figure(1000.0)
-    ('56,308', '0.7318', '50', '–', '1,000')
+    >>> figure(56307.79), figure(0.73180), figure(50.0), figure(None), figure(1000.0), figure(0.00123456)
+    ('56,308', '0.7318', '50', '–', '1,000', '0.001235')
     """
     if value is None:
         return "–"
@@ -20,8 +22,7 @@ def figure(value: float | None, digits: int = 4) -> str:
         return "0"
     if abs(value) >= 1e9 or abs(value) < 1e-4:
         return f"{value:.{digits - 1}e}"
-    whole = len(str(int(abs(value)))) if abs(value) >= 1 else 0
-    places = max(0, digits - whole) if abs(value) >= 1 else digits
+    places = max(0, digits - 1 - math.floor(math.log10(abs(value))))
     text = f"{value:,.{places}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
@@ -32,8 +33,7 @@ def in_unit(value: float | None, unit: str) -> str:
     >>> in_unit(50_000.0, "W"), in_unit(0.19, "s"), in_unit(8.0, "device"), in_unit(1.0, "device")
     ('50 kW', '190 ms', '8 devices', '1 device')
     """
-    plural = unit if value == 1 else _PLURALS.get(unit, unit)
-    factor, shown = _SCALES.get(unit, (1.0, plural))
+    factor, shown = _SCALES.get(unit, (1.0, unit if value == 1 else _UNITS.get(unit, unit)))
     if value is None:
         return "–"
     return f"{figure(value * factor)} {shown}"

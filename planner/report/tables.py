@@ -12,13 +12,18 @@ from planner.words import PHASES
 
 @dataclass(frozen=True)
 class Table:
-    """Headers and rows of text; ``left`` columns are aligned left, the rest right."""
+    """Headers and rows of text; ``left`` columns are aligned left, and the last where it holds words."""
 
     title: str
     headers: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     left: int = 1
     note: str = ""
+
+    def is_left(self, index: int) -> bool:
+        """Whether a column is aligned left, the others right."""
+        last = index == len(self.headers) - 1
+        return index < self.left or (last and any(any(map(str.isalpha, row[-1])) for row in self.rows))
 
 
 def counts_are_slots(plan: doc.Plan) -> bool:

@@ -44,12 +44,15 @@ def _bullet(text: str) -> RenderableType:
 
 def _table(table: Table) -> RichTable:
     drawn = RichTable(
-        title=table.title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1)
+        title=table.title or None,
+        title_justify="left",
+        title_style="bold",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        padding=(0, 1),
     )
     for index, header in enumerate(table.headers):
-        last_is_words = index == len(table.headers) - 1 and any(any(map(str.isalpha, row[-1])) for row in table.rows)
-        justify = "left" if index < table.left or last_is_words else "right"
-        drawn.add_column(header, justify=justify, overflow="fold")  # type: ignore[arg-type]
+        drawn.add_column(header, justify="left" if table.is_left(index) else "right", overflow="fold")
     for row in table.rows:
         drawn.add_row(*(Text(cell) for cell in row))
     return drawn

@@ -30,7 +30,13 @@ SchemaVersion = Annotated[Literal[1], BeforeValidator(_is_whole)]
 class Document(BaseModel):
     """A strict and frozen record: unknown keys, NaN, infinity and silent conversions are refused."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        strict=True,
+        allow_inf_nan=False,
+        json_schema_serialization_defaults_required=True,
+    )
 
     def replace(self, **changes: Any) -> Self:  # noqa: ANN401
         """Return a copy with changed fields, validated like a document read from a file.

@@ -39,7 +39,8 @@ def dangling_in_scenario(scenario: Any) -> list[str]:  # noqa: ANN401
 
     The scenario's catalog is not looked into.
     """
-    if _part(scenario, "catalog") is None:
+    catalog = _part(scenario, "catalog")
+    if not isinstance(catalog, Mapping) and not hasattr(catalog, "devices"):
         return []
     names = [name for name in _items(scenario, "proposers") if isinstance(name, str)]
     twice = ["proposers: a name stands twice"] if len(set(names)) < len(names) else []

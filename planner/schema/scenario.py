@@ -9,6 +9,7 @@ from typing import Annotated, Any, Self
 from pydantic import (
     AfterValidator,
     BeforeValidator,
+    ConfigDict,
     Field,
     ValidationInfo,
     WithJsonSchema,
@@ -16,6 +17,7 @@ from pydantic import (
     field_validator,
     model_validator,
 )
+from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
 from planner.schema.base import (
@@ -197,9 +199,11 @@ class Scenario(Document):
 
 
 def _file_fields() -> dict[str, Any]:
-    """Fields of a scenario file: a catalog by name, and none required where it extends another scenario."""
+    """Fields of a scenario file: a catalog by name, and few required where it extends another scenario."""
     fields: dict[str, Any] = {
-        name: (field.annotation, field) for name, field in Scenario.model_fields.items() if name != "catalog"
+        name: (field.annotation, _optional(field) if name in ("target", "workloads") else field)
+        for name, field in Scenario.model_fields.items()
+        if name != "catalog"
     }
     fields["catalog"] = (
         str | list[str] | None,
@@ -210,5 +214,18 @@ def _file_fields() -> dict[str, Any]:
     return fields
 
 
-ScenarioFile = create_model("ScenarioFile", __base__=Document, **_file_fields())
+def _optional(field: FieldInfo) -> FieldInfo:
+    return FieldInfo.merge_field_infos(field, default=None)
+
+
+class _ScenarioFile(Document):
+    model_config = ConfigDict(
+        json_schema_extra={
+            "anyOf": [{"required": ["extends"]}, {"required": ["catalog", "target", "workloads"]}],
+            "dependentRequired": {"overrides": ["extends"]},
+        }
+    )
+
+
+ScenarioFile = create_model("ScenarioFile", __base__=_ScenarioFile, **_file_fields())
 ScenarioFile.__doc__ = "A scenario as it stands in a file."
