@@ -330,7 +330,7 @@ def _affordable_with(scenario: Any, one: Point, rate: float, n: dict[str, float]
     dollar_budget = limits.cost_budget_usd_per_hour
     if dollar_budget is not None and not within(dollars(scenario, one, n), dollar_budget):
         return False
-    return all(within(devices_used(one, n, device), float(most)) for device, most in limits.inventory.items())
+    return all(within(devices_used(one, n, device), most.available) for device, most in limits.inventory.items())
 
 
 # ------------------------------------------------------------------------------------- the largest rate
@@ -362,7 +362,7 @@ def _fractional_rate(scenario: Any, one: Point) -> float:
         ratios.append((limits.power_budget_kw * 1e3, watts(scenario, one, 1.0, n)))
     if limits.cost_budget_usd_per_hour is not None:
         ratios.append((limits.cost_budget_usd_per_hour, dollars(scenario, one, n)))
-    ratios += [(float(most), devices_used(one, n, device)) for device, most in limits.inventory.items()]
+    ratios += [(most.available, devices_used(one, n, device)) for device, most in limits.inventory.items()]
     return min(bound / each for bound, each in ratios if each > 0)
 
 

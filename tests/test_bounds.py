@@ -9,12 +9,18 @@ import strategies
 from hypothesis import given
 from tiny import GPU, LPU, tiny
 
-from planner.bounds import cost_per_rate_usd_per_hour, largest_rates, power_per_rate_w, runnable, usable
+from planner.bounds import largest_rates, runnable, usable
+from planner.measure import measure_of
 from planner.options import PLAIN, Speculation, cost_table
 from planner.words import PHASES
 
 DRAFT, HEAD = Speculation("drafter", 1), Speculation("head", 1)
 VERIFY_BUSY_S = 100 * 0.030 / 2
+
+
+def per_rate_of(scenario, table, kind, phase, basis=None):
+    scenario = scenario if basis is None else scenario.replace(power_basis=basis)
+    return measure_of(scenario, table, phase, kind).at_capacity(table.busy_s(phase), scenario.max_utilization)
 
 
 def bounded(scenario):
@@ -35,15 +41,15 @@ def bounded(scenario):
 def test_power_per_rate(basis, prefill, verify):
     scenario = tiny()
     table = cost_table(scenario, "chat", [PLAIN])
-    assert power_per_rate_w(scenario, table, "target_prefill", basis) == pytest.approx(np.array([[prefill]]))
-    assert power_per_rate_w(scenario, table, "target_verify", basis) == pytest.approx(np.array([[verify]]))
+    assert per_rate_of(scenario, table, "power", "target_prefill", basis) == pytest.approx(np.array([[prefill]]))
+    assert per_rate_of(scenario, table, "power", "target_verify", basis) == pytest.approx(np.array([[verify]]))
 
 
 def test_cost_per_rate():
     scenario = tiny()
     table = cost_table(scenario, "chat", [DRAFT])
-    assert cost_per_rate_usd_per_hour(scenario, table, "target_prefill") == pytest.approx(np.array([[2.0 * 0.125]]))
-    draft = cost_per_rate_usd_per_hour(scenario, table, "draft_decode")
+    assert per_rate_of(scenario, table, "cost", "target_prefill") == pytest.approx(np.array([[2.0 * 0.125]]))
+    draft = per_rate_of(scenario, table, "cost", "draft_decode")
     busy = 101 / 1.6
     assert draft == pytest.approx(np.array([[2.0 * busy * 0.010 / 2 / 0.8], [1.0 * busy * 0.002 / 0.8]]))
 
@@ -161,10 +167,10 @@ def test_power_and_cost_per_rate_are_the_least_of_any_fleet(scenario):
         s, chosen = in_table(table, point)
         n = {phase: point.capacity[phase] for phase in point.places}
         for basis in ("forward", "average", "provisioned"):
-            per_rate = sum(power_per_rate_w(scenario, table, phase, basis)[o, s] for phase, o in chosen.items())
+            per_rate = sum(per_rate_of(scenario, table, "power", phase, basis)[o, s] for phase, o in chosen.items())
             moved = scenario.pue * point.transfer_j * {"average": scenario.host_factor, "forward": 1.0}.get(basis, 0.0)
             assert per_rate == pytest.approx(oracles.watts(scenario, point, 1.0, n, basis) - moved, rel=1e-9, abs=1e-9)
-        per_rate = sum(cost_per_rate_usd_per_hour(scenario, table, phase)[o, s] for phase, o in chosen.items())
+        per_rate = sum(per_rate_of(scenario, table, "cost", phase)[o, s] for phase, o in chosen.items())
         assert per_rate == pytest.approx(oracles.dollars(scenario, point, n), rel=1e-9)
 
 

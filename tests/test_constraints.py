@@ -11,10 +11,11 @@ from tiny import TINY, tiny, with_device
 from planner.errors import InputError
 from planner.milp import constraints
 from planner.milp.objective import worst_tpot_s, worst_ttft_s
-from planner.milp.program import Question, assemble, optimise, question_of
+from planner.milp.program import assemble, optimise
 from planner.milp.solver import Linear, Program, solve
-from planner.milp.variables import add_slot
+from planner.milp.variables import add_devices, add_pools, add_slot
 from planner.options import Option, Speculation, cost_table
+from planner.question import Question, question_of
 from planner.schema.scenario import Scenario
 
 DRAFT, HEAD = Speculation("drafter", 1), Speculation("head", 1)
@@ -27,7 +28,11 @@ class Built:
     def __init__(self, scenario: Scenario, unit: float = 4.0) -> None:
         self.scenario, self.program = scenario, Program("tiny")
         table = cost_table(scenario, "chat")
-        self.slot = add_slot(self.program, scenario, table, 0, unit, None)
+        shares = range(scenario.max_shares)
+        self.slots = [add_slot(self.program, scenario, table, (0, share), unit, None) for share in shares]
+        self.slot = self.slots[0]
+        self.pools = add_pools(self.program, scenario, self.slots)
+        self.devices = add_devices(self.program, scenario, self.pools)
         self.transfers = constraints.transfers_between_devices(self.program, scenario, self.slot)
         self.rows_of_transfers = self.program.row_names
 
@@ -80,17 +85,54 @@ GOLDENS = {
     "interactivity_floor": lambda b: constraints.interactivity_floor(b.program, b.scenario, b.slot, b.transfers),
     "ttft_arms_s": lambda b: constraints.ttft_arms_s(b.program, b.slot, b.transfers),
     "ttft_ceiling": lambda b: constraints.ttft_ceiling(b.program, b.scenario, b.slot, b.transfers),
-    "pool_capacity": lambda b: constraints.pool_capacity(b.program, b.scenario, b.slot),
-    "pool_is_bought": lambda b: constraints.pool_is_bought(b.program, b.scenario, b.slot),
-    "pool_memory": lambda b: constraints.pool_memory(b.program, b.scenario, b.slot, b.transfers),
-    "device_inventory": lambda b: constraints.device_inventory(b.program, b.scenario, [b.slot]),
-    "power_budget": lambda b: constraints.power_budget(b.program, b.scenario, [b.slot], [b.transfers]),
-    "cost_budget": lambda b: constraints.cost_budget(b.program, b.scenario, [b.slot]),
+    "pool_in_use": lambda b: constraints.pool_in_use(b.program, b.pools),
+    "pool_capacity": lambda b: constraints.pool_capacity(b.program, b.scenario, b.pools),
+    "pool_is_bought": lambda b: constraints.pool_is_bought(b.program, b.scenario, b.pools),
+    "pool_memory": lambda b: constraints.pool_memory(b.program, b.scenario, [b.slot], [b.transfers], b.pools),
+    "device_inventory": lambda b: constraints.device_inventory(b.program, b.scenario, b.devices),
+    "power_budget": lambda b: constraints.power_budget(
+        b.program, b.scenario, constraints.fleet_power_w(b.scenario, [b.slot], [b.transfers], b.devices)
+    ),
+    "cost_budget": lambda b: constraints.cost_budget(b.program, b.scenario, b.devices),
     "demand": lambda b: constraints.demand(b.program, b.scenario, [b.slot], None),
     "mix": lambda b: constraints.mix(b.program, b.scenario, [b.slot], b.program.variable("scale")),
-    "worst_tpot_s": lambda b: worst_tpot_s(b.program, [b.slot], [b.transfers], 1e-3),
-    "worst_ttft_s": lambda b: worst_ttft_s(b.program, [b.slot], [b.transfers]),
+    "worst_tpot_s": lambda b: worst_tpot_s(b.program, [(b.slot, b.transfers)], 1e-3),
+    "worst_ttft_s": lambda b: worst_ttft_s(b.program, [(b.slot, b.transfers)]),
 }
+
+# Rows that only a fleet with servers, owned devices and shares has.
+FLEET_GOLDENS = {
+    "larger_share_first": lambda b: constraints.larger_share_first(b.program, b.slots),
+    "pool_capacity_with_spares": lambda b: constraints.pool_capacity(b.program, b.scenario, b.pools),
+    "batch_fill": lambda b: constraints.batch_fill(b.program, b.scenario, b.pools),
+    "whole_nodes": lambda b: constraints.whole_nodes(b.program, b.scenario, b.pools, b.devices),
+    "purchases": lambda b: constraints.purchases(b.program, b.scenario, b.devices),
+    "rack_power": lambda b: constraints.rack_power(b.program, b.scenario, b.devices),
+    "pool_memory_shared": lambda b: constraints.pool_memory(
+        b.program, b.scenario.replace(shared_pools=True), b.slots[:1], [b.transfers], b.pools
+    ),
+}
+
+
+def served_fleet(**changes) -> Scenario:
+    """The tiny scenario with servers of four, some owned, in two racks, with a spare in every pool."""
+    servers = {
+        "by_node": True,
+        "spare_replicas": 1,
+        "min_batch_fill": 0.25,
+        "racks": {"all": {"power_limit_kw": 6.0}, "lpus": {"power_limit_kw": 1.0, "devices": ("lpu",)}},
+    }
+    fleet = {"inventory": {"gpu": {"owned": 4, "purchasable": 8}, "lpu": 8}}
+    scenario = tiny(fleet=fleet, servers=servers, **changes)
+    return with_device(with_device(scenario, "gpu", devices_per_host=4), "lpu", devices_per_host=2)
+
+
+@pytest.mark.parametrize("name", FLEET_GOLDENS)
+def test_rows_of_fleets_are_as_written_down(name, golden):
+    shared = name.endswith("_shared")
+    built = Built(served_fleet(max_shares=1 if shared else 2, shared_pools=shared, proposers=("drafter",)))
+    FLEET_GOLDENS[name](built)
+    golden(f"lp/{name}.lp", rows_added(built))
 
 
 @pytest.mark.parametrize("name", GOLDENS)
@@ -127,13 +169,14 @@ def test_no_constraint_is_untested():
         and not name.startswith("_")
         and "program" in inspect.signature(function).parameters
     }
-    assert public == {name for name in GOLDENS if not name.startswith("worst_")} | {"transfers_between_devices"}
+    tested = {name for name in GOLDENS if not name.startswith("worst_")} | {*FLEET_GOLDENS} | {"transfers_between_devices"}
+    assert public == tested - {"pool_capacity_with_spares", "pool_memory_shared"}
 
 
 def test_every_golden_has_rows_and_every_file_a_test(request):
     folder = request.path.parent / "golden" / "lp"
     others = {"transfers_between_devices", "power_budget_forward", "power_budget_average", "demand_exact"}
-    assert {path.stem for path in folder.iterdir()} == {*GOLDENS, *others}
+    assert {path.stem for path in folder.iterdir()} == {*GOLDENS, *FLEET_GOLDENS, *others}
     assert all(path.read_text().count(":\n") >= 1 for path in folder.iterdir())
 
 

@@ -128,7 +128,7 @@ def test_fleets_of_random_designs_are_those_of_the_loops(scenario, rate):
             asked = scenario.replace(counts=counts)
             deployed = deploy(asked, [(strategies.design_of(point), rate)])
             n = oracles.counts(asked, point, rate)
-            assert {pool.phase: pool.replicas for pool in deployed.pools} == pytest.approx(n, rel=1e-9)
+            assert {pool.members[0].phase: pool.replicas for pool in deployed.pools} == pytest.approx(n, rel=1e-9)
             assert usd_per_hour(asked, deployed.pools) == pytest.approx(oracles.dollars(asked, point, n), rel=1e-9)
             for basis in POWER_BASES:
                 expected = oracles.watts(asked, point, rate, n, basis)

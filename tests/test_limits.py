@@ -88,7 +88,7 @@ def test_a_value_that_is_not_known_is_null():
     scenario = scenario.replace(catalog=scenario.catalog.replace(devices=bare))
     point = next(oracles.points(scenario))
     deployed = deploy(scenario, [(strategies.design_of(point), 1.0)])
-    assert value_of(limit, scenario, deployed.servings, deployed.pools) is None
+    assert value_of(limit, deployed) is None
 
 
 # ------------------------------------------------------------------------------------- what moving one buys
