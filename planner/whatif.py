@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -240,11 +240,43 @@ def is_feasible(scenario: Scenario, tables: Tables, unasked: Rates) -> bool:
 def smallest_conflict(scenario: Scenario, tables: Tables) -> tuple[Limit, ...]:
     """Find a smallest set of limits that no plan meets together; empty if even no limit at all is too much."""
     limits, unasked = limits_of(scenario), unasked_rates(scenario)
-    for size in range(len(limits) + 1):
+    met: list[frozenset[Limit]] = []
+
+    def clash(some: Iterable[Limit]) -> bool:
+        asked = frozenset(some)
+        if any(asked <= known for known in met):  # a plan meets more than this
+            return False
+        if is_feasible(_holding(scenario, tuple(asked)), tables, unasked):
+            met.append(asked)
+            return False
+        return True
+
+    conflict = _without_needless(limits, clash)
+    if len(conflict) > 2:
+        _enlarge(met, limits, clash)
+    for size in range(len(conflict)):
         for some in combinations(limits, size):
-            if not is_feasible(_holding(scenario, some), tables, unasked):
+            if clash(some):
                 return some
-    return ()
+    return conflict
+
+
+def _without_needless(limits: tuple[Limit, ...], clash: Callable[[Iterable[Limit]], bool]) -> tuple[Limit, ...]:
+    """Drop one limit after the other that the conflict does not need; what is left is minimal, if not yet smallest."""
+    kept = limits if clash(limits) else ()
+    for limit in reversed(kept):
+        fewer = tuple(other for other in kept if other != limit)
+        if clash(fewer):
+            kept = fewer
+    return kept
+
+
+def _enlarge(met: list[frozenset[Limit]], limits: tuple[Limit, ...], clash: Callable[[Iterable[Limit]], bool]) -> None:
+    """Add to every set that a plan meets all that it meets besides: then few sets are left to look at."""
+    for known in tuple(met):
+        for limit in limits:
+            if limit not in known and not clash(known | {limit}):
+                known = known | {limit}
 
 
 def conflicts(scenario: Scenario, tables: Tables) -> tuple[doc.Conflict, ...]:
