@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -29,7 +29,6 @@ Tick = Callable[[str], None]
 _ALMOST_NO_RATE_RPS = 1e-6
 _NO_CHANGE = 1e-7
 _STEP_W = 1e3
-_FEW = 8
 
 # ------------------------------------------------------------------------------------------------- limits
 
@@ -312,30 +311,45 @@ def is_feasible(scenario: Scenario, tables: Tables, unasked: Rates) -> bool:
 
 
 def smallest_conflict(scenario: Scenario, tables: Tables) -> tuple[Limit, ...]:
-    """Find a smallest set of limits that no plan meets together; empty if even no limit at all is too much.
-
-    Up to ``_FEW`` limits every set is tried, by size. Beyond, limits are dropped one by one as long as what is left
-    still conflicts: then no member can be spared, though a smaller set may exist elsewhere.
-    """
+    """Find a smallest set of limits that no plan meets together; empty if even no limit at all is too much."""
     limits, unasked = limits_of(scenario), unasked_rates(scenario)
-    if len(limits) > _FEW:
-        return _irreducible_conflict(scenario, tables, limits, unasked)
-    for size in range(len(limits) + 1):
+    met: list[frozenset[Limit]] = []
+
+    def clash(some: Iterable[Limit]) -> bool:
+        asked = frozenset(some)
+        if any(asked <= known for known in met):  # a plan meets more than this
+            return False
+        if is_feasible(_holding(scenario, tuple(asked)), tables, unasked):
+            met.append(asked)
+            return False
+        return True
+
+    conflict = _without_needless(limits, clash)
+    if len(conflict) > 2:
+        _enlarge(met, limits, clash)
+    for size in range(len(conflict)):
         for some in combinations(limits, size):
-            if not is_feasible(_holding(scenario, some), tables, unasked):
+            if clash(some):
                 return some
-    return ()
+    return conflict
 
 
-def _irreducible_conflict(
-    scenario: Scenario, tables: Tables, limits: tuple[Limit, ...], unasked: Rates
-) -> tuple[Limit, ...]:
-    kept = list(limits)
-    for limit in limits:
-        fewer = [other for other in kept if other != limit]
-        if not is_feasible(_holding(scenario, fewer), tables, unasked):
+def _without_needless(limits: tuple[Limit, ...], clash: Callable[[Iterable[Limit]], bool]) -> tuple[Limit, ...]:
+    """Drop one limit after the other that the conflict does not need; what is left is minimal, if not yet smallest."""
+    kept = limits if clash(limits) else ()
+    for limit in reversed(kept):
+        fewer = tuple(other for other in kept if other != limit)
+        if clash(fewer):
             kept = fewer
-    return tuple(kept)
+    return kept
+
+
+def _enlarge(met: list[frozenset[Limit]], limits: tuple[Limit, ...], clash: Callable[[Iterable[Limit]], bool]) -> None:
+    """Add to every set that a plan meets all that it meets besides: then few sets are left to look at."""
+    for known in tuple(met):
+        for limit in limits:
+            if limit not in known and not clash(known | {limit}):
+                known = known | {limit}
 
 
 def conflicts(scenario: Scenario, tables: Tables) -> tuple[doc.Conflict, ...]:

@@ -214,7 +214,7 @@ def test_an_optimum_must_be_proven(plan):
 def test_another_scenarios_plan_is_no_plan(plan):
     workload = SCENARIO.workloads["chat"]
     other = SCENARIO.replace(workloads={"talk": workload})
-    assert "deployments serve chat; one for each of talk is needed" in problems(plan, other)
+    assert "deployments serve chat; they must serve talk in this order" in problems(plan, other)
     assert "the plan is for tiny, not for other" in problems(plan, SCENARIO.replace(name="other"))
 
 

@@ -169,7 +169,7 @@ def test_no_constraint_is_untested():
         and not name.startswith("_")
         and "program" in inspect.signature(function).parameters
     }
-    tested = {name for name in GOLDENS if not name.startswith("worst_")} | {*FLEET_GOLDENS} | {"transfers_between_devices"}
+    tested = {name for name in GOLDENS if not name.startswith("worst_")} | {*FLEET_GOLDENS, "transfers_between_devices"}
     assert public == tested - {"pool_capacity_with_spares", "pool_memory_shared"}
 
 

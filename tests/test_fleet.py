@@ -57,7 +57,7 @@ def test_a_whole_count_covers_the_need_and_one_less_does_not(need):
 def test_pools_of_plain_decode():
     _, pools = served(tiny(), PLAIN_DESIGN, 2.0)
     prefill, verify = pools
-    assert (prefill.phase, verify.phase) == ("target_prefill", "target_verify")
+    assert (prefill.members[0].phase, verify.members[0].phase) == ("target_prefill", "target_verify")
     assert prefill.busy == pytest.approx(0.2)
     assert prefill.capacity_need == prefill.need == pytest.approx(0.25)
     assert (prefill.memory_need, prefill.replicas, prefill.devices) == (0.0, 1.0, 1.0)

@@ -106,7 +106,7 @@ def test_a_value_that_is_not_known_is_null():
     ],
 )
 def test_a_limit_is_relaxed_by_its_step(limit, step):
-    assert step_of(limit) == pytest.approx(step)
+    assert step_of(tiny(), limit) == pytest.approx(step)
 
 
 def moved_best(scenario, limit, bound):
@@ -123,7 +123,7 @@ def assert_rows(scenario, plan):
     limits = limits_of(scenario)
     assert [(row.name, row.bound, row.device) for row in rows] == [(one.name, one.bound, one.device) for one in limits]
     for limit, row in zip(limits, rows, strict=True):
-        step = step_of(limit)
+        step = step_of(scenario, limit)
         change = moved_best(scenario, limit, limit.bound + step) - plan.objective.value
         assert row.marginal_delta == pytest.approx(step)
         assert row.marginal_value == pytest.approx(change / step, abs=tolerance / abs(step))

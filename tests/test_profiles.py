@@ -99,16 +99,19 @@ def test_a_table_is_not_known_outside_its_points(points):
 @given(LATENCIES, ENERGIES)
 def test_characterized_is_in_seconds_and_joules(latency, energy):
     profile = Characterized(latency_ms=latency, energy_mj=energy)
-    seconds, joules = characterized(profile, TOKENS)
+    ((seconds,), (joules,)) = characterized([profile], TOKENS)
     assert seconds == pytest.approx(latency_ms(latency, TOKENS) / 1e3, rel=1e-14)
     assert joules == pytest.approx(energy_mj(energy, TOKENS) / 1e3, rel=1e-14)
 
 
-@pytest.mark.parametrize("shape", [(), (3,), (2, 2)])
-def test_the_shape_is_kept(shape):
-    profile = Characterized(latency_ms=150, energy_mj={"per_token": 2.0})
-    for values in characterized(profile, np.ones(shape)):
-        assert values.shape == shape
+def test_many_profiles_are_costed_at_once():
+    forms = [150, {"floor": 40, "per_token": 2.5}, {"base": 3, "per_token": 2}, {"table": {1: 5.0, 3: 9.0}}]
+    profiles = [Characterized(latency_ms=form, energy_mj={"base": 7, "per_token": 2.0}) for form in forms]
+    seconds, joules = characterized(profiles, [1, 2, 40])
+    assert seconds.shape == joules.shape == (4, 3)
+    for row, profile in enumerate(profiles):
+        assert seconds[row] == pytest.approx(latency_ms(profile.latency_ms, [1, 2, 40]) / 1e3, nan_ok=True)
+        assert joules[row] == pytest.approx(energy_mj(profile.energy_mj, [1, 2, 40]) / 1e3)
 
 
 def test_a_plain_number_is_a_constant():
