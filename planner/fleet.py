@@ -30,7 +30,7 @@ class Member:
     """A phase of a serving in a pool.
 
     ``busy``: replica-equivalents at work. ``capacity_need`` and ``memory_need``: replicas that the flow and the held
-    sequences ask for. ``forward_w``: forward power of the phase.
+    sequences ask for.
     """
 
     serving: int
@@ -39,7 +39,6 @@ class Member:
     busy: float
     capacity_need: float
     memory_need: float
-    forward_w: float
 
     @property
     def need(self) -> float:
@@ -176,7 +175,6 @@ def _member(scenario: Scenario, index: int, serving: Serving, phase: Phase, opti
         busy=serving.rate_rps * use.busy_s,
         capacity_need=capacity_replicas(serving.rate_rps, use.busy_s, scenario.max_utilization),
         memory_need=held,
-        forward_w=serving.rate_rps * use.energy_j,
     )
 
 

@@ -258,7 +258,9 @@ class Crew:
         members: dict[Any, list[tuple[int, Work]]] = {}
         for index, one in enumerate(self.designs):
             for work in one.works:
-                key: Any = (work.models, work.device, work.degree) if self.scenario.shared_pools else (index, work.phase)
+                key: Any = (
+                    (work.models, work.device, work.degree) if self.scenario.shared_pools else (index, work.phase)
+                )
                 members.setdefault(key, []).append((index, work))
         order = range(len(self.designs))
         self.pools = [

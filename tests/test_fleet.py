@@ -66,7 +66,6 @@ def test_pools_of_plain_decode():
     assert verify.capacity_need == pytest.approx(3.75)
     assert verify.memory_need == pytest.approx(6 / 3.2)
     assert verify.replicas == 4.0
-    assert verify.forward_w == pytest.approx(400.0)
 
 
 def test_memory_sizes_the_drafters_pool():

@@ -15,7 +15,7 @@ from planner.limits import limits_of, with_bound
 from planner.milp.program import Question, optimise
 from planner.options import cost_table
 from planner.schema.catalog import AcceptanceCurve, Catalog
-from planner.schema.scenario import Scenario
+from planner.schema.scenario import Scenario, Stock
 from planner.solve import solve
 from planner.words import MAXIMIZED
 
@@ -75,7 +75,7 @@ def test_more_of_every_budget_never_lowers_the_throughput(scenario):
     more = limits.replace(
         power_budget_kw=limits.power_budget_kw and limits.power_budget_kw * 1.7,
         cost_budget_usd_per_hour=limits.cost_budget_usd_per_hour and limits.cost_budget_usd_per_hour * 1.7,
-        inventory={name: count + 2 for name, count in limits.inventory.items()},
+        inventory={name: Stock(purchasable=stock.purchasable + 2) for name, stock in limits.inventory.items()},
     )
     assert no_worse(optimum(scenario.replace(limits=more)), optimum(scenario))
 
@@ -90,7 +90,7 @@ def test_fractional_throughput_is_proportional_to_the_budgets(scenario):
     more = limits.replace(
         power_budget_kw=limits.power_budget_kw and limits.power_budget_kw * 3,
         cost_budget_usd_per_hour=limits.cost_budget_usd_per_hour and limits.cost_budget_usd_per_hour * 3,
-        inventory={name: count * 3 for name, count in limits.inventory.items()},
+        inventory={name: Stock(purchasable=stock.purchasable * 3) for name, stock in limits.inventory.items()},
     )
     one, three = optimum(free), optimum(free.replace(limits=more))
     assert same(three, 3 * one)

@@ -182,7 +182,7 @@ def test_a_view_keeps_to_the_width(name, width):
 @pytest.mark.parametrize("name", PLANS)
 def test_the_text_of_a_plan_at_80_columns(name, golden):
     text = terminal.text_of(plan_view(PLANS[name]()), 80)
-    golden(f"text/plan-{name}.txt", re.sub(r"phaseplan [\d.]+, HiGHS \S+ through PuLP \S+", "phaseplan, HiGHS", text))
+    golden(f"text/plan-{name}.txt", re.sub(r"phaseplan [\d.]+, .*", "phaseplan", text))
 
 
 # ----------------------------------------------------------------------------------------------------- views
@@ -242,7 +242,14 @@ def test_sentences_begin_large_and_end(name):
 
 def conflict(limit, unit, asked_for, achievable, **holding):
     return doc.Conflict(
-        limit=limit, workload="w", device=None, unit=unit, asked=asked_for, achievable=achievable, holding=holding
+        limit=limit,
+        workload="w",
+        device=None,
+        rack=None,
+        unit=unit,
+        asked=asked_for,
+        achievable=achievable,
+        holding=holding,
     )
 
 
@@ -281,7 +288,7 @@ def test_a_conflict_in_words(row, text):
 
 def test_a_move_that_changes_nothing_says_so():
     (floor,) = [row for row in optimal().limits if row.name == "interactivity_floor"]
-    assert sentences.marginal_words(floor, "tok/s") == "−1 tok/s: no change"
+    assert sentences.marginal_words(floor, "tok/s") == "no change"
 
 
 def test_warnings_are_shown_in_both():

@@ -106,10 +106,10 @@ def limit_name(row: doc.LimitRow, several: bool) -> str:
     return ", ".join([LIMIT_WORDS[row.name], *where])
 
 
-def conflict_sentence(conflict: doc.Conflict, several: bool = True) -> str:
-    """Say what is nearest to what was asked; ``several``: name device, rack or workload too."""
-    where = conflict.device or conflict.rack or conflict.workload
-    name = LIMIT_WORDS[conflict.limit] + (f" ({where})" if where and several else "")
+def conflict_sentence(conflict: doc.Conflict, several: bool = False) -> str:
+    """Say what is nearest to what was asked; ``several``: there are several workloads, so name them."""
+    where = conflict.device or conflict.rack or (conflict.workload if several else None)
+    name = LIMIT_WORDS[conflict.limit] + (f" ({where})" if where else "")
     asked = in_unit(conflict.asked, conflict.unit)
     reached = in_unit(conflict.achievable, conflict.unit)
     held = ", ".join(_held(key, bound) for key, bound in conflict.holding.items())
@@ -146,7 +146,6 @@ def why_none(plan: doc.Plan) -> list[str]:
     """Explain an infeasible question."""
     names = dict.fromkeys(LIMIT_WORDS[row.limit] for row in plan.infeasibility)
     first = f"No plan meets the {_and(list(names))}" + (" together." if len(names) > 1 else ".")
-    return [
-        first,
-        *(conflict_sentence(row)[0].upper() + conflict_sentence(row)[1:] + "." for row in plan.infeasibility),
-    ]
+    several = len({row.workload for row in plan.infeasibility if row.workload}) > 1
+    sentences = [conflict_sentence(row, several) for row in plan.infeasibility]
+    return [first, *(sentence[0].upper() + sentence[1:] + "." for sentence in sentences)]

@@ -111,7 +111,7 @@ class Stock(Document):
 
 
 def _number_is_purchasable(value: Any) -> Any:  # noqa: ANN401
-    return {"purchasable": value} if isinstance(value, int) and not isinstance(value, bool) else value
+    return {"purchasable": value} if isinstance(value, (int, float)) and not isinstance(value, bool) else value
 
 
 _STOCK_SCHEMA = {"anyOf": [{"type": "integer", "minimum": 0}, Stock.model_json_schema()]}
