@@ -156,7 +156,9 @@ def _is_option_key(key: str) -> str:
     return key
 
 
-OptionKey = Annotated[str, AfterValidator(_is_option_key)]
+OptionKey = Annotated[
+    str, AfterValidator(_is_option_key), WithJsonSchema({"type": "string", "pattern": _OPTION_KEY.pattern})
+]
 
 
 class Characterized(Document):

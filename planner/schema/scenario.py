@@ -5,7 +5,16 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, ConfigDict, Field, ValidationInfo, create_model, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    WithJsonSchema,
+    create_model,
+    field_validator,
+    model_validator,
+)
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
@@ -49,6 +58,9 @@ def parse_place(text: str) -> tuple[str, int | None, int | None]:
 def _is_place(text: str) -> str:
     parse_place(text)
     return text
+
+
+Place = Annotated[str, AfterValidator(_is_place), WithJsonSchema({"type": "string", "pattern": _PLACE.pattern})]
 
 
 class WorkloadLimits(Document):
@@ -118,7 +130,7 @@ class Scenario(Document):
     workloads: Annotated[dict[Name, Workload], Field(min_length=1, max_length=1)]
     limits: FleetLimits = FleetLimits()
     candidates: Candidates = Candidates()
-    places: dict[Phase, Annotated[str, AfterValidator(_is_place)]] = {}
+    places: dict[Phase, Place] = {}
     max_draft_length: Annotated[int, Field(ge=0, le=4096)] = 16
     objective: Objective = "throughput"
     counts: Counts = "integer"
