@@ -27,10 +27,11 @@ def command(document: str, as_json: bool, output: str | None) -> None:
     from pathlib import Path
 
     from planner.report.files import write_all
+    from planner.schema.base import ClosedSchema
 
     module, name = _DOCUMENTS[document]
     mode = "validation" if document in ("catalog", "scenario") else "serialization"
-    schema = getattr(import_module(module), name).model_json_schema(mode=mode)
+    schema = getattr(import_module(module), name).model_json_schema(mode=mode, schema_generator=ClosedSchema)
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
     text = json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
     if output is not None:

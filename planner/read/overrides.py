@@ -24,8 +24,6 @@ def set_key(tree: Tree, key: str, value: Any, mark: Mark) -> None:  # noqa: ANN4
     node = tree.data
     problem = None if all(parts) else f"'{key}' is no dotted key"
     while problem is None:
-        if (above := tree.mark(path)) is not None and above.broken:
-            return  # said already
         problem = _why_not(node, parts, path)
         if problem is not None:
             break
@@ -35,6 +33,8 @@ def set_key(tree: Tree, key: str, value: Any, mark: Mark) -> None:  # noqa: ANN4
             node[node_key] = value
             tree.graft(path, {(): mark})
             return
+        if (above := tree.mark(path)) is not None and above.broken:
+            return  # said already
         if isinstance(node, dict) and node.get(node_key) is None:
             node[node_key] = {}
             tree.marks[path] = mark
@@ -43,7 +43,7 @@ def set_key(tree: Tree, key: str, value: Any, mark: Mark) -> None:  # noqa: ANN4
 
 
 def _step(node: Any, parts: list[str]) -> tuple[str | int, list[str]]:  # noqa: ANN401
-    """Take as many parts as name one existing key, else one part for a new key."""
+    """Take as many parts as name one existing key, else one part for a new key: a number among numbers."""
     if isinstance(node, list):
         return int(parts[0]), parts[1:]
     names = {str(name): name for name in node}
@@ -51,7 +51,8 @@ def _step(node: Any, parts: list[str]) -> tuple[str | int, list[str]]:  # noqa: 
         name = ".".join(parts[:end])
         if name in names:
             return names[name], parts[end:]
-    return parts[0], parts[1:]
+    numbered = parts[0].isdecimal() and any(isinstance(name, int) for name in node)
+    return int(parts[0]) if numbered else parts[0], parts[1:]
 
 
 def _why_not(node: Any, parts: list[str], path: Path) -> str | None:  # noqa: ANN401

@@ -104,44 +104,39 @@ def raise_all(problems: Iterable[Problem]) -> None:
         raise InputError(*lines[:MAX_SHOWN], *more)
 
 
+# The core schema of YAML 1.2 without octal and hexadecimal numbers: pattern, and the characters that may begin it.
+_CORE = {
+    "null": (r"^(?:~|null|Null|NULL|)$", ["~", "n", "N", ""]),
+    "bool": (r"^(?:true|True|TRUE|false|False|FALSE)$", list("tTfF")),
+    "int": (r"^[-+]?[0-9]+$", list("-+0123456789")),
+    "float": (
+        r"^(?:[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$",
+        list("-+.0123456789"),
+    ),
+}
+
+
 def _loader() -> Any:  # noqa: ANN401
     base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
     class CoreLoader(base):  # type: ignore[misc]
         yaml_implicit_resolvers: dict[str, Any] = {}
 
-    for tag, pattern, first in (
-        ("null", r"^(?:~|null|Null|NULL|)$", ["~", "n", "N", ""]),
-        ("bool", r"^(?:true|True|TRUE|false|False|FALSE)$", list("tTfF")),
-        ("int", r"^[-+]?[0-9]+$", list("-+0123456789")),
-        (
-            "float",
-            r"^(?:[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$",
-            list("-+.0123456789"),
-        ),
-    ):
-        CoreLoader.add_implicit_resolver(f"tag:yaml.org,2002:{tag}", re.compile(pattern), first)
+    for kind, (pattern, first) in _CORE.items():
+        CoreLoader.add_implicit_resolver(f"tag:yaml.org,2002:{kind}", re.compile(pattern), first)
     return CoreLoader
 
 
-def _scalar(tag: str, text: str) -> Any:  # noqa: ANN401
-    kind = tag.rpartition(":")[2]
+def _scalar(kind: str, text: str) -> Any:  # noqa: ANN401
+    if kind == "str":
+        return text
+    if kind not in _CORE or not re.match(_CORE[kind][0], text):
+        raise ValueError(f"'{shortened(text)}' is not written as {kind}")
     if kind == "null":
         return None
     if kind == "bool":
         return text.lower() == "true"
-    if kind == "int":
-        return int(text)
-    if kind == "float":
-        return float(
-            text.replace(".inf", "inf")
-            .replace(".Inf", "inf")
-            .replace(".INF", "inf")
-            .replace(".NaN", "nan")
-            .replace(".nan", "nan")
-            .replace(".NAN", "nan")
-        )
-    return text
+    return int(text) if kind == "int" else float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
 
 
 class _Walk:
@@ -177,28 +172,30 @@ class _Walk:
 
     def _scalar(self, node: yaml.Node, path: Path) -> Any:  # noqa: ANN401
         try:
-            return _scalar(node.tag, node.value)
-        except ValueError:
-            self.tree.blame(path, f"'{shortened(node.value)}' cannot be read as a number")
+            return _scalar(node.tag.rpartition(":")[2], node.value)
+        except ValueError as error:  # int() has a limit of its own: 4300 digits
+            long = str(error).startswith("Exceeds")
+            self.tree.blame(path, "the number has too many digits" if long else str(error))
             return None
 
     def _mapping(self, node: yaml.MappingNode, path: Path) -> dict[Any, Any]:
         data: dict[Any, Any] = {}
+        firsts: dict[str, Mark] = {}
         for key_node, value_node in node.value:
-            if not isinstance(key_node, yaml.ScalarNode):
+            if not isinstance(key_node, yaml.ScalarNode) or key_node.tag not in _PLAIN_TAGS:
                 where = dotted(path) + ": " if path else ""
                 self.tree.problems.append(Problem(self._mark(key_node), f"{where}a key must be a plain word"))
                 continue
-            whole = key_node.tag.endswith(":int") and len(key_node.value) < 20
+            whole = key_node.tag.endswith(":int") and re.match(r"^[-+]?[0-9]{1,18}$", key_node.value)
             key: str | int = int(key_node.value) if whole else key_node.value
             below = (*path, key)
-            if key in data:
-                first = f" (first on line {self.tree.marks[below].line})" if self.lined else ""
+            if str(key) in firsts:
+                first = f" (first on line {firsts[str(key)].line})" if self.lined else ""
                 self.tree.problems.append(
                     Problem(self._mark(key_node), f"{dotted(below)}: the key stands twice{first}")
                 )
                 continue
-            self.tree.marks[below] = self._mark(key_node)
+            self.tree.marks[below] = firsts[str(key)] = self._mark(key_node)
             data[key] = self.value(value_node, below)
         return data
 
@@ -255,7 +252,7 @@ def parse(text: str, origin: str, lined: bool = True) -> Tree:
     except (yaml.YAMLError, RecursionError):
         raise broken(1, "not valid YAML: nested too deeply") from None
     if node is None:
-        raise broken(1, "the file is empty")
+        raise broken(1, "the file is empty" if lined else "there is no value")
     walk = _Walk(origin, lined)
     walk.tree.data = walk.value(node, ())
     return walk.tree

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import PydanticCustomError
+from pydantic_core.core_schema import DictSchema
 
 # Bounds keep arithmetic far from overflow; no device, budget or model comes near them.
 NonNegative = Annotated[float, Field(ge=0, le=1e18)]
@@ -25,6 +27,15 @@ def _is_whole(value: Any) -> Any:  # noqa: ANN401
 
 
 SchemaVersion = Annotated[Literal[1], BeforeValidator(_is_whole)]
+
+
+class ClosedSchema(GenerateJsonSchema):
+    """Schemas in which a mapping by name has no entries under other names."""
+
+    def dict_schema(self, schema: DictSchema) -> JsonSchemaValue:
+        """Refuse keys that no pattern matches."""
+        made = super().dict_schema(schema)
+        return {**made, "additionalProperties": False} if "patternProperties" in made else made
 
 
 class Document(BaseModel):

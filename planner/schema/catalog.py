@@ -22,6 +22,14 @@ from planner.schema.base import (
 from planner.schema.names import dangling_in_catalog, refuse
 from planner.words import Confidence, CountUnit, Phase, ProposerKind
 
+
+def _whole_key(key: Any) -> Any:  # noqa: ANN401
+    """Read a quoted whole number as a key: JSON has no others."""
+    return int(key) if isinstance(key, str) and re.match(r"^[0-9]{1,9}$", key, re.ASCII) else key
+
+
+_WHOLE_KEY = BeforeValidator(_whole_key)
+
 # ----------------------------------------------------------------------------------------------- acceptance
 
 
@@ -66,7 +74,7 @@ class AcceptanceTable(Document):
 
     kind: Literal["table"]
     tokens_per_step: Annotated[
-        dict[Annotated[int, Field(ge=0, le=4096)], float], AfterValidator(_tokens_per_step_is_possible)
+        dict[Annotated[int, _WHOLE_KEY, Field(ge=0, le=4096)], float], AfterValidator(_tokens_per_step_is_possible)
     ]
 
 
@@ -84,7 +92,7 @@ def _number_is_constant(value: Any) -> Any:  # noqa: ANN401
 
 
 def _one_form(curve: Document, forms: tuple[frozenset[str], ...]) -> None:
-    given = frozenset(curve.model_fields_set)
+    given = frozenset(name for name in curve.model_fields_set if getattr(curve, name) is not None)
     if given not in forms:
         said = " + ".join(sorted(given)) or "nothing"
         valid = "; ".join(" + ".join(sorted(form)) for form in forms)
@@ -100,7 +108,7 @@ class LatencyForm(Document):
     floor: NonNegative | None = None
     base: NonNegative | None = None
     per_token: NonNegative | None = None
-    table: Annotated[dict[PositiveTokens, NonNegative], Field(min_length=1)] | None = None
+    table: Annotated[dict[Annotated[PositiveTokens, _WHOLE_KEY], NonNegative], Field(min_length=1)] | None = None
 
     @model_validator(mode="after")
     def _has_one_form(self) -> Self:
@@ -157,7 +165,9 @@ def _is_option_key(key: str) -> str:
     return key
 
 
-OptionKey = Annotated[str, AfterValidator(_is_option_key)]
+OptionKey = Annotated[
+    str, AfterValidator(_is_option_key), WithJsonSchema({"type": "string", "pattern": _OPTION_KEY.pattern})
+]
 
 
 class Characterized(Document):

@@ -63,6 +63,9 @@ def _is_place(text: str) -> str:
     return text
 
 
+Place = Annotated[str, AfterValidator(_is_place), WithJsonSchema({"type": "string", "pattern": _PLACE.pattern})]
+
+
 class WorkloadLimits(Document):
     """What one workload's users are promised, and how much of it there is."""
 
@@ -180,7 +183,7 @@ class Scenario(Document):
     max_shares: Annotated[int, Field(ge=1, le=8)] = 1
     shared_pools: bool = False
     candidates: Candidates = Candidates()
-    places: dict[Phase, Annotated[str, AfterValidator(_is_place)]] = {}
+    places: dict[Phase, Place] = {}
     max_draft_length: Annotated[int, Field(ge=0, le=4096)] = 16
     objective: Objective = "throughput"
     counts: Counts = "integer"
