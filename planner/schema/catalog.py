@@ -10,6 +10,7 @@ from pydantic_core import PydanticCustomError
 
 from planner.errors import nearest
 from planner.schema.base import Document, Fraction, Name, NonNegative, Positive, PositiveTokens
+from planner.schema.hardware import DataSheet, Shape
 from planner.words import Confidence, CountUnit, Phase, ProposerKind
 
 # ----------------------------------------------------------------------------------------------- acceptance
@@ -196,6 +197,7 @@ class Device(Entry):
     idle_power_w: NonNegative | None = None
     provisioned_power_w: NonNegative | None = None
     price: Price | None = None
+    data_sheet: DataSheet | None = None
     profiles: dict[Name, dict[Phase, dict[OptionKey, Characterized]]] = {}
 
 
@@ -204,6 +206,7 @@ class Model(Entry):
 
     weights_gb: Positive | None = None
     kv_bytes_per_token: NonNegative | None = None
+    shape: Shape | None = None
 
 
 class Proposer(Entry):
