@@ -7,12 +7,12 @@ broadcasts over arrays.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
+from planner.roofline.arrays import Array, Values, array
 from planner.schema.hardware import Precision, Shape
 
-Array = NDArray[np.float64]
-
+# Tokens of one batch choose alike: rows touch as many experts as rows^ROUTING_SKEW independent tokens would.
+ROUTING_SKEW = 0.75
 # Block-scaled formats carry one 8-bit scale per 16 (NVFP4), 32 (MXFP4) or 128 (int4 groups, 16-bit) weights.
 WEIGHT_BYTES: dict[Precision, float] = {"bf16": 2.0, "fp8": 1.0, "int8": 1.0, "fp4": 0.5625, "int4": 0.515625}
 BF16_BYTES = 2.0
@@ -99,34 +99,38 @@ def parameters(shape: Shape) -> float:
     return body_parameters(shape) + routed_parameters(shape) + head_parameters(shape) + embedding_parameters(shape)
 
 
+def active_routed_parameters(shape: Shape) -> float:
+    """Parameters of the routed experts that one token multiplies."""
+    return expert_layers(shape) * shape.experts.per_token * expert_parameters(shape) if shape.experts else 0.0
+
+
 def active_parameters(shape: Shape) -> float:
     """Parameters that one token multiplies: body, its experts and the output head."""
-    routed = expert_layers(shape) * shape.experts.per_token * expert_parameters(shape) if shape.experts else 0.0
-    return body_parameters(shape) + routed + head_parameters(shape)
+    return body_parameters(shape) + active_routed_parameters(shape) + head_parameters(shape)
 
 
-def distinct_expert_share(shape: Shape, rows: ArrayLike) -> Array:
-    """Expected share of the routed experts of a layer that ``rows`` tokens touch: 1 − (1 − k/n)^rows.
+def distinct_expert_share(shape: Shape, rows: Values) -> Array:
+    """Give the expected share of a layer's routed experts that ``rows`` tokens touch: 1 − (1 − k/n)^(rows^skew).
 
-    Even routing is assumed; real routers are more concentrated, so this is an upper bound.
+    With skew 1 every token would choose evenly and independently; measured steps read fewer experts (docs/hardware.md).
     """
-    rows = np.asarray(rows, dtype=np.float64)
+    rows = array(rows)
     if shape.experts is None:
         return np.zeros_like(rows)
     miss = 1.0 - shape.experts.per_token / shape.experts.count
-    return np.asarray(1.0 - miss**rows, dtype=np.float64)
+    return array(1.0 - miss ** (rows**ROUTING_SKEW))
 
 
-def body_bytes_per_parameter(shape: Shape, precision: Precision) -> float:
-    """Bytes of a weight outside the routed experts: 4-bit checkpoints of MoE models quantise the experts only."""
+def body_precision(shape: Shape, precision: Precision) -> Precision:
+    """Format outside the routed experts: 4-bit checkpoints of MoE models quantise the experts only."""
     if shape.experts is not None and precision in ("fp4", "int4"):
-        return WEIGHT_BYTES[shape.native_precision] if shape.native_precision == "fp8" else BF16_BYTES
-    return WEIGHT_BYTES[precision]
+        return "fp8" if shape.native_precision == "fp8" else "bf16"
+    return precision
 
 
 def body_bytes(shape: Shape, precision: Precision) -> float:
     """Bytes of the weights that every pass reads: body and output head (kept in bf16)."""
-    body = body_parameters(shape) * body_bytes_per_parameter(shape, precision)
+    body = body_parameters(shape) * WEIGHT_BYTES[body_precision(shape, precision)]
     return body + head_parameters(shape) * BF16_BYTES
 
 
@@ -135,7 +139,7 @@ def routed_bytes(shape: Shape, precision: Precision) -> float:
     return routed_parameters(shape) * WEIGHT_BYTES[precision]
 
 
-def weight_bytes_read(shape: Shape, precision: Precision, rows: ArrayLike) -> Array:
+def weight_bytes_read(shape: Shape, precision: Precision, rows: Values) -> Array:
     """Bytes of weights read in one pass over ``rows`` tokens, over all devices of a replica."""
     return body_bytes(shape, precision) + routed_bytes(shape, precision) * distinct_expert_share(shape, rows)
 
@@ -153,16 +157,16 @@ def kv_bytes_per_token_and_layer(shape: Shape, kv_byte: float = BF16_BYTES) -> f
     return 2.0 * shape.kv_heads * shape.head_dim * kv_byte
 
 
-def layer_contexts(shape: Shape, context: ArrayLike) -> Array:
-    """Cached positions summed over the layers: a sliding-window layer keeps at most its window."""
-    context = np.asarray(context, dtype=np.float64)
+def layer_contexts(shape: Shape, context: Values) -> Array:
+    """Sum the cached positions over the layers: a sliding-window layer keeps at most its window."""
+    context = array(context)
     if shape.sliding_window is None or shape.full_attention_layers is None:
         return shape.layers * context
     windowed = shape.layers - shape.full_attention_layers
-    return shape.full_attention_layers * context + windowed * np.minimum(context, float(shape.sliding_window))
+    return array(shape.full_attention_layers * context + windowed * np.minimum(context, float(shape.sliding_window)))
 
 
-def kv_bytes(shape: Shape, context: ArrayLike, kv_byte: float = BF16_BYTES) -> Array:
+def kv_bytes(shape: Shape, context: Values, kv_byte: float = BF16_BYTES) -> Array:
     """Bytes of KV cache of one sequence of ``context`` tokens, all layers, not counting copies."""
     return layer_contexts(shape, context) * kv_bytes_per_token_and_layer(shape, kv_byte)
 
@@ -172,9 +176,14 @@ def state_bytes(shape: Shape) -> float:
     return float(shape.recurrence.layers * shape.recurrence.state_bytes_per_layer) if shape.recurrence else 0.0
 
 
-def linear_flop(shape: Shape, rows: ArrayLike) -> Array:
+def linear_flop(shape: Shape, rows: Values) -> Array:
     """FLOP of the matrix products of ``rows`` tokens: two per active parameter."""
-    return 2.0 * active_parameters(shape) * np.asarray(rows, dtype=np.float64)
+    return 2.0 * active_parameters(shape) * array(rows)
+
+
+def routed_flop(shape: Shape, rows: Values) -> Array:
+    """FLOP of the routed experts alone for ``rows`` tokens."""
+    return 2.0 * active_routed_parameters(shape) * array(rows)
 
 
 def attention_width(shape: Shape, absorbed: bool) -> float:
@@ -190,7 +199,7 @@ def attention_width(shape: Shape, absorbed: bool) -> float:
     return float(mla.nope_head_dim + mla.rope_head_dim + mla.value_head_dim)
 
 
-def attention_flop(shape: Shape, queries: ArrayLike, context: ArrayLike, absorbed: bool = True) -> Array:
+def attention_flop(shape: Shape, queries: Values, context: Values, absorbed: bool = True) -> Array:
     """FLOP of ``queries`` tokens that each attend ``context`` cached positions, all layers and heads."""
     per_position = 2.0 * shape.heads * attention_width(shape, absorbed)
-    return per_position * np.asarray(queries, dtype=np.float64) * layer_contexts(shape, context)
+    return per_position * array(queries) * layer_contexts(shape, context)

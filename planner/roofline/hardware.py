@@ -9,13 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.errors import InputError
+from planner.roofline.arrays import Array, array
 from planner.schema.catalog import Device
-from planner.schema.hardware import DataSheet, Precision
-
-Array = NDArray[np.float64]
+from planner.schema.hardware import DataSheet, Kernels, Precision
 
 # Peaks to compute with, in order of preference: a device without the format computes with unpacked weights.
 PEAKS: dict[Precision, tuple[str, ...]] = {
@@ -31,12 +29,15 @@ FORMAT: dict[str, Precision] = {"bf16_tflops": "bf16", "fp8_tflops": "fp8", "fp4
 DEFAULT_GEMM = {"bf16": 0.75, "fp8": 0.53, "fp4": 0.43, "int8": 0.53, "int4": 0.60}
 DEFAULT_STREAM = {"bf16": 0.80, "fp8": 0.71, "fp4": 0.53, "int8": 0.71, "int4": 0.70}
 DEFAULT_FLOOR_US = {"bf16": 3.0, "fp8": 6.3, "fp4": 6.6, "int8": 6.3, "int4": 6.3}
+DEFAULT_LINK_GB_PER_S = 32.0
 DEFAULT_KV_STREAM = 0.82
 DEFAULT_PREFILL_ATTENTION = 0.54
 DEFAULT_ATTENTION_FLOOR_US = 8.7
+# Latency of an all-reduce per doubling of the group, fitted on 2 to 8 devices (docs/hardware.md).
+DEFAULT_ALL_REDUCE_US = 6.4
 DEFAULT_IDLE_FRACTION = 0.12
+DEFAULT_MEMORY_POWER_SHARE = 0.42
 DEFAULT_HOP_LATENCY_US = 1.0
-PROVISIONED_PER_TDP = 1.4
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,7 @@ class Hardware:
     memory_byte: Array
     tdp_w: Array
     idle_w: Array
+    memory_power_share: Array
     assumed: tuple[str, ...] = ()
 
     def reshape(self, *shape: int) -> Hardware:
@@ -78,84 +80,118 @@ def stack(devices: Sequence[Hardware]) -> Hardware:
 
 
 class _Reader:
-    """Reads values, falls back to defaults and remembers which."""
+    """Reads fields of a device, fills gaps with defaults and lists what is assumed or recalled."""
 
-    def __init__(self) -> None:
+    def __init__(self, device: Device) -> None:
+        self.confidence = device.confidence
         self.assumed: list[str] = []
 
-    def value(self, given: float | None, default: float, name: str) -> float:
-        if given is None:
-            self.assumed.append(name)
-            return default
-        return given
+    def __call__(self, field: str, given: float | None, default: float | None = None) -> float:
+        """Give the value of a field, or its default.
+
+        Raises
+        ------
+        InputError
+            If there is neither.
+        """
+        if given is None and default is None:
+            raise InputError(f"the device states no {field}")
+        sure = "assumed" if given is None else self.confidence.get(field, "read")
+        if sure in ("assumed", "recalled"):
+            self.assumed.append(f"{field} ({sure})")
+        return default if given is None else given  # type: ignore[return-value]
 
 
-def data_sheet_of(device: Device, name: str = "device") -> DataSheet:
-    """Give a device's data sheet.
-
-    Raises
-    ------
-    InputError
-        If the device has none.
-    """
-    if device.data_sheet is None:
-        raise InputError(f"{name} has no data_sheet: the roofline cannot cost it")
-    return device.data_sheet
-
-
-def _peak(sheet: DataSheet, precision: Precision) -> tuple[float, Precision]:
+def _peak(sheet: DataSheet, precision: Precision) -> tuple[str, float]:
     for field in PEAKS[precision]:
         tera = getattr(sheet, field)
         if tera is not None:
-            return tera * 1e12, FORMAT[field]
-    raise InputError(f"the device states no peak for {precision} ({', '.join(PEAKS[precision])})")
+            return field, float(tera)
+    raise InputError(f"the device states no peak for {precision} (it needs one of {', '.join(PEAKS[precision])})")
 
 
-def hardware(device: Device, precision: Precision) -> Hardware:
+def _kernel_constants(read: _Reader, sheet: DataSheet, precision: Precision, body: Precision) -> dict[str, float]:
+    """Give shares and floors of the matrix kernels; computing, reading weights and launching may differ in format."""
+    peak_field, peak = _peak(sheet, precision)
+    compute_format = FORMAT[peak_field]
+    stored = precision if precision in sheet.kernels else compute_format
+    launched = body if body in sheet.kernels else FORMAT[_peak(sheet, body)[0]]
+    compute, weights, launches = (sheet.kernels.get(key, Kernels()) for key in (compute_format, stored, launched))
+    key = "data_sheet.kernels."
+    return {
+        "peak_flop_per_s": 1e12 * read(f"data_sheet.{peak_field}", peak),
+        "gemm_fraction": read(
+            f"{key}{compute_format}.gemm_fraction", compute.gemm_fraction, DEFAULT_GEMM[compute_format]
+        ),
+        "stream_fraction": read(f"{key}{stored}.stream_fraction", weights.stream_fraction, DEFAULT_STREAM[stored]),
+        "kernel_floor_s": 1e-6 * read(f"{key}{launched}.floor_us", launches.floor_us, DEFAULT_FLOOR_US[launched]),
+    }
+
+
+def _attention_constants(read: _Reader, sheet: DataSheet, precision: Precision) -> dict[str, float]:
+    kernels, key = sheet.attention, "data_sheet.attention."
+    peak = sheet.bf16_tflops if sheet.bf16_tflops is not None else _peak(sheet, precision)[1]
+    return {
+        "attention_peak_flop_per_s": 1e12 * peak,
+        "kv_stream_fraction": read(f"{key}kv_stream_fraction", kernels.kv_stream_fraction, DEFAULT_KV_STREAM),
+        "prefill_attention_fraction": read(
+            f"{key}prefill_fraction", kernels.prefill_fraction, DEFAULT_PREFILL_ATTENTION
+        ),
+        "attention_floor_s": 1e-6 * read(f"{key}floor_us", kernels.floor_us, DEFAULT_ATTENTION_FLOOR_US),
+    }
+
+
+def _link_constants(read: _Reader, sheet: DataSheet) -> dict[str, float]:
+    link, key = sheet.link, "data_sheet.link."
+    shared = link is not None and sheet.tensor_parallel_capable and link.domain_devices > 1
+    constants = {"max_degree": 1.0, "link_byte_per_s": 1e9 * DEFAULT_LINK_GB_PER_S, "all_reduce_latency_s": 0.0}
+    if link is not None:
+        constants["link_byte_per_s"] = 1e9 * read(f"{key}bandwidth_gb_per_s", link.bandwidth_gb_per_s)
+        latency = link.all_reduce_latency_us
+        default = DEFAULT_ALL_REDUCE_US
+        constants["all_reduce_latency_s"] = 1e-6 * (
+            read(f"{key}all_reduce_latency_us", latency, default) if shared else latency or default
+        )
+    if link is not None and shared:
+        constants["max_degree"] = read(f"{key}domain_devices", float(link.domain_devices))
+    hop = (
+        read("data_sheet.hop_latency_us", sheet.hop_latency_us, DEFAULT_HOP_LATENCY_US) if sheet.weights_in_sram else 0
+    )
+    return constants | {"hop_latency_s": 1e-6 * hop, "pipelined": float(sheet.weights_in_sram)}
+
+
+def _board_constants(read: _Reader, device: Device, sheet: DataSheet) -> dict[str, float]:
+    tdp = read("data_sheet.tdp_w", sheet.tdp_w)
+    memory = read("memory_gb", device.memory_gb) - read("reserve_gb", device.reserve_gb)
+    return {
+        "bandwidth_byte_per_s": 1e12 * read("data_sheet.memory_bandwidth_tb_per_s", sheet.memory_bandwidth_tb_per_s),
+        "memory_byte": 1e9 * max(memory, 0.0),
+        "tdp_w": tdp,
+        "idle_w": read("idle_power_w", device.idle_power_w, DEFAULT_IDLE_FRACTION * tdp),
+        "memory_power_share": read(
+            "data_sheet.memory_power_share", sheet.memory_power_share, DEFAULT_MEMORY_POWER_SHARE
+        ),
+    }
+
+
+def hardware(device: Device, precision: Precision, body: Precision | None = None) -> Hardware:
     """Collect the constants of a device at a weight precision, as arrays of shape ().
+
+    ``body``: format of the weights outside routed experts where it differs (`counts.body_precision`); most launches
+    of a layer are of that format, so it sets the kernel floor.
 
     Raises
     ------
     InputError
-        If the device has no data sheet, memory or peak for the precision.
+        If the device has no data sheet, memory, TDP or peak for the precision.
     """
-    sheet = data_sheet_of(device)
-    if device.memory_gb is None:
-        raise InputError("the device states no memory_gb")
-    peak, compute_format = _peak(sheet, precision)
-    attention_peak = _peak(sheet, "bf16")[0] if sheet.bf16_tflops else peak
-    read = _Reader()
-    compute, weights = sheet.kernels.get(compute_format), sheet.kernels.get(precision) or sheet.kernels.get(compute_format)
-    sram, link = sheet.weights_in_sram, sheet.link
-    tdp = read.value(sheet.tdp_w, 700.0, "tdp_w")
-    degree = link.domain_devices if link is not None and sheet.tensor_parallel_capable else 1
-    gemm = read.value(compute.gemm_fraction if compute else None, DEFAULT_GEMM[compute_format], "gemm_fraction")
-    stream = read.value(weights.stream_fraction if weights else None, DEFAULT_STREAM[precision], "stream_fraction")
-    floor = read.value(weights.floor_us if weights else None, DEFAULT_FLOOR_US[precision], "floor_us")
-    all_reduce = link.all_reduce_latency_us if link is not None else None
-    values = {
-        "peak_flop_per_s": peak,
-        "attention_peak_flop_per_s": attention_peak,
-        "bandwidth_byte_per_s": sheet.memory_bandwidth_tb_per_s * 1e12,
-        "gemm_fraction": gemm,
-        "stream_fraction": stream,
-        "kernel_floor_s": floor * 1e-6,
-        "kv_stream_fraction": read.value(sheet.attention.kv_stream_fraction, DEFAULT_KV_STREAM, "kv_stream_fraction"),
-        "prefill_attention_fraction": read.value(
-            sheet.attention.prefill_fraction, DEFAULT_PREFILL_ATTENTION, "prefill_fraction"
-        ),
-        "attention_floor_s": 1e-6
-        * read.value(sheet.attention.floor_us, DEFAULT_ATTENTION_FLOOR_US, "attention.floor_us"),
-        "link_byte_per_s": (link.bandwidth_gb_per_s if link is not None else 32.0) * 1e9,
-        "all_reduce_latency_s": 1e-6 * (all_reduce if all_reduce is not None else DEFAULT_ALL_REDUCE_US),
-        "hop_latency_s": 1e-6 * (read.value(sheet.hop_latency_us, DEFAULT_HOP_LATENCY_US, "hop_latency_us") if sram else 0.0),
-        "pipelined": float(sram),
-        "max_degree": float(degree),
-        "memory_byte": max(device.memory_gb - device.reserve_gb, 0.0) * 1e9,
-        "tdp_w": tdp,
-        "idle_w": read.value(device.idle_power_w, DEFAULT_IDLE_FRACTION * tdp, "idle_power_w"),
-    }
-    return Hardware(**{name: np.asarray(value, dtype=np.float64) for name, value in values.items()}, assumed=tuple(read.assumed))
-
-
-DEFAULT_ALL_REDUCE_US = 10.0
+    sheet = device.data_sheet
+    if sheet is None:
+        raise InputError("the device has no data_sheet: the roofline cannot cost it")
+    read = _Reader(device)
+    values = _kernel_constants(read, sheet, precision, body or precision)
+    values |= _attention_constants(read, sheet, precision)
+    values |= _link_constants(read, sheet)
+    values |= _board_constants(read, device, sheet)
+    arrays = {name: array(value) for name, value in values.items()}
+    return Hardware(**arrays, assumed=tuple(dict.fromkeys(read.assumed)))

@@ -33,7 +33,7 @@ class Kernels(Document):
 
 
 class AttentionKernels(Document):
-    """Measured attention kernels: share of bandwidth reading KV, share of bf16 peak in prefill, time of the smallest."""
+    """Measured attention kernels: share of bandwidth reading KV, share of bf16 peak in prefill, smallest time."""
 
     kv_stream_fraction: PositiveFraction | None = None
     prefill_fraction: PositiveFraction | None = None
@@ -62,7 +62,7 @@ class DataSheet(Document):
 
     ``tensor_parallel_capable`` is false for cards that share only PCIe. ``weights_in_sram``: the device computes from
     on-chip memory, so the chips of a replica follow from the memory that the model needs, in a pipeline whose hops
-    cost ``hop_latency_us`` each.
+    cost ``hop_latency_us`` each. ``memory_power_share``: share of TDP that a serving board adds while it reads memory.
     """
 
     kind: DeviceKind = "gpu"
@@ -81,13 +81,16 @@ class DataSheet(Document):
     tensor_parallel_capable: bool = True
     link: TensorParallelLink | None = None
     host: Host | None = None
-    kernels: dict[Precision, Kernels] = {}
+    kernels: dict[Precision, Kernels] = Field(default={})
     attention: AttentionKernels = AttentionKernels()
+    memory_power_share: PositiveFraction | None = None
 
     @model_validator(mode="after")
     def _computes_something(self) -> Self:
         if all(peak is None for peak in (self.bf16_tflops, self.fp8_tflops, self.fp4_tflops, self.int8_tops)):
-            raise PydanticCustomError("peak", "a data sheet needs at least one dense peak (bf16_tflops, fp8_tflops, …)", {})
+            raise PydanticCustomError(
+                "peak", "a data sheet needs at least one dense peak (bf16_tflops, fp8_tflops, …)", {}
+            )
         return self
 
 
