@@ -70,7 +70,7 @@ def engine_named(framework: str) -> Engine:
     >>> engine_named("vllm 0.12.0").name, engine_named("TensorRT-LLM").name, engine_named("").name
     ('vllm', 'trtllm', 'unnamed')
     """
-    name = framework.lower().replace("-", "").replace("tensorrtllm", "trtllm")
+    name = framework.lower().replace("-", "").replace("tensorrtllm", "trtllm").replace("tensorrt", "trtllm")
     return next((engine for engine in ENGINES if name.startswith(engine.name)), UNNAMED)
 
 
