@@ -36,7 +36,7 @@ DEFAULT_ATTENTION_FLOOR_US = 8.7
 # Latency of an all-reduce per doubling of the group, fitted on 2 to 8 devices (docs/hardware.md).
 DEFAULT_ALL_REDUCE_US = 6.4
 DEFAULT_IDLE_FRACTION = 0.12
-DEFAULT_MEMORY_POWER_SHARE = 0.42
+DEFAULT_MEMORY_POWER_SHARE = 0.43
 DEFAULT_HOP_LATENCY_US = 1.0
 
 

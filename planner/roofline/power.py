@@ -13,9 +13,9 @@ from planner.schema.catalog import Device
 # log2(batch), fitted on the boards of ML.ENERGY v3 (vLLM on H100 and B200), docs/hardware.md; the memory share belongs
 # to the device. A dense model on H100 draws about .64 of TDP at batch 8, .75 at 48, .85 at 200, and a large prefill the
 # highest share; kernel fits understate serving boards.
-BASE_SHARE = 0.21
-COMPUTE_SHARE = 0.615
-SHARE_PER_OCTAVE = 0.038
+BASE_SHARE = 0.23
+COMPUTE_SHARE = 0.59
+SHARE_PER_OCTAVE = 0.033
 HIGHEST_SHARE = 0.98
 
 # Provisioned and average power of a server over the TDP of its devices, where neither nameplate nor all-in is known.
