@@ -23,12 +23,16 @@ DEFAULT_HOST_FACTOR = 1.4
 
 
 def tdp_share(hw: Hardware, memory_share: Values, compute_share: Values, batch: Values) -> Array:
-    """Share of TDP that a board draws, from the shares of time that its memory and its matrix units are busy."""
+    """Share of TDP that a board draws, from the shares of time that its memory and its matrix units are busy.
+
+    At least in proportion to the compute share: a board that does nothing but large products draws the highest share.
+    """
     octaves = np.log2(np.maximum(array(batch), 1.0))
     memory = hw.memory_power_share * np.minimum(memory_share, 1.0)
     compute = COMPUTE_SHARE * np.minimum(compute_share, 1.0)
     share = BASE_SHARE + memory + compute + SHARE_PER_OCTAVE * octaves
-    return array(np.minimum(share, HIGHEST_SHARE))
+    saturated = BASE_SHARE + (HIGHEST_SHARE - BASE_SHARE) * np.minimum(compute_share, 1.0)
+    return array(np.minimum(np.maximum(share, saturated), HIGHEST_SHARE))
 
 
 def replica_power_w(hw: Hardware, share: Values, degree: Values) -> Array:
