@@ -56,9 +56,9 @@ class Engine:
 
 
 # Fitted on the InferenceX dump and ML.ENERGY v3 (docs/hardware.md); "unnamed" on the rows that name no engine.
-UNNAMED = Engine("unnamed", 1.2, 0.2e-3, 15e-6, 0.6, 58e-3, 1.05, 0.10, 1.0, False)
+UNNAMED = Engine("unnamed", 1.2, 0.2e-3, 15e-6, 0.66, 58e-3, 1.05, 0.10, 1.0, False)
 ENGINES = (
-    Engine("vllm", 0.97, 0.75e-3, 46e-6, 0.64, 8e-3, 2.6, 0.09, 2.0, False),
+    Engine("vllm", 0.97, 0.75e-3, 46e-6, 0.60, 8e-3, 2.6, 0.09, 2.0, False),
     Engine("trtllm", 1.17, 0.2e-3, 14e-6, 1.0, 91e-3, 2.8, 0.082, 1.0, True),
     Engine("sglang", 0.65, 0.2e-3, 22e-6, 1.0, 95e-3, 1.95, 0.39, 2.0, False),
     UNNAMED,

@@ -12,7 +12,7 @@ from planner.roofline.arrays import Array, Values, array
 from planner.schema.hardware import Precision, Shape
 
 # Tokens of one batch choose alike: rows touch as many experts as rows^ROUTING_SKEW independent tokens would.
-ROUTING_SKEW = 0.75
+ROUTING_SKEW = 0.8
 # Block-scaled formats carry one 8-bit scale per 16 (NVFP4), 32 (MXFP4) or 128 (int4 groups, 16-bit) weights.
 WEIGHT_BYTES: dict[Precision, float] = {"bf16": 2.0, "fp8": 1.0, "int8": 1.0, "fp4": 0.5625, "int4": 0.515625}
 BF16_BYTES = 2.0

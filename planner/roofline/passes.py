@@ -23,14 +23,14 @@ from planner.schema.hardware import Precision, Shape
 # Kernel floors per layer that remain when a step runs as one captured graph. A dense layer has four matrix kernels, an
 # expert layer adds routing, permutation and grouped products, MLA its low-rank projections (docs/hardware.md).
 DENSE_LAUNCHES = 3.1
-EXPERT_LAUNCHES = 8.1
-LATENT_LAUNCHES = 4.4
+EXPERT_LAUNCHES = 7.5
+LATENT_LAUNCHES = 4.8
 RECURRENT_LAUNCHES = 3.1
 ALL_REDUCES_PER_LAYER = 2.0
 ACTIVATION_BYTES = 2.0
 # Grouped expert products against dense ones: share of the rate of reading weights, share of the rate of computing.
-EXPERT_STREAM = 0.6
-EXPERT_GEMM = 0.44
+EXPERT_STREAM = 0.66
+EXPERT_GEMM = 0.42
 # What a step costs on the host and in sampling, per pass and per sequence, where the engine is not named.
 STEP_OVERHEAD_S = 0.2e-3
 SEQUENCE_OVERHEAD_S = 15e-6
