@@ -16,7 +16,9 @@ ROOT = Path(__file__).resolve().parent.parent
 @cache
 def catalog() -> Catalog:
     """The device and model catalogs as one."""
-    devices, models = (yaml.safe_load((ROOT / "catalogs" / f"{name}.yaml").read_text()) for name in ("devices", "models"))
+    devices, models = (
+        yaml.safe_load((ROOT / "catalogs" / f"{name}.yaml").read_text()) for name in ("devices", "models")
+    )
     return Catalog.model_validate(
         {
             "schema_version": 1,

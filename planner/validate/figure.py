@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+PANELS_PER_ROW = 3
 TITLES = {
     "tpot_ms": "TPOT [ms]",
     "ttft_ms": "TTFT [ms]",
@@ -39,6 +40,7 @@ def _draw(axes: Axes, metric: str, rows: Sequence[Measurement], validation: Vali
     axes.plot([lowest, highest], [lowest, highest], "k-", linewidth=0.8)
     summary = validation.metrics[metric].all
     axes.set_title(f"{TITLES[metric]}: median error {summary.median_abs_error:.0%} of {summary.count} rows", fontsize=9)
+    axes.tick_params(which="minor", labelbottom=False, labelleft=False)
     axes.set_xlabel("measured")
     axes.set_ylabel("predicted")
     axes.legend(fontsize=6)
@@ -59,7 +61,9 @@ def figure(rows: Sequence[Measurement], validation: Validation) -> Figure:
     metrics = [metric for metric in METRICS if metric in validation.metrics]
     if not metrics:
         raise InputError("no row has both a measured and a predicted value: there is nothing to draw")
-    drawn = Figure(figsize=(4.2 * len(metrics), 4.2), layout="constrained")
-    for axes, metric in zip(drawn.subplots(1, len(metrics), squeeze=False)[0], metrics, strict=True):
-        _draw(axes, metric, rows, validation)
+    columns = min(len(metrics), PANELS_PER_ROW)
+    lines = -(-len(metrics) // columns)
+    drawn = Figure(figsize=(4.2 * columns, 4.2 * lines), layout="constrained")
+    for place, metric in enumerate(metrics, start=1):
+        _draw(drawn.add_subplot(lines, columns, place), metric, rows, validation)
     return drawn
