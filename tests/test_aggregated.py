@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hardware_examples import ROUND_DEVICE, ROUND_SHAPE, catalog, shape_of
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.aggregated import (
@@ -112,6 +112,7 @@ engines = st.sampled_from(ENGINES)
 models = st.sampled_from(["llama-3.1-8b", "qwen3-30b-a3b", "gpt-oss-20b"])
 
 
+@settings(deadline=None)
 @given(engines, models, st.integers(1, 500), st.integers(1, 20_000), st.integers(2, 4_000))
 def test_more_load_never_speeds_a_user_up(engine: Engine, model: str, load: int, isl: int, osl: int) -> None:
     hw = hardware(catalog().devices["h100-sxm"], "bf16")
@@ -121,6 +122,7 @@ def test_more_load_never_speeds_a_user_up(engine: Engine, model: str, load: int,
     assert float(many.batch) >= float(few.batch)
 
 
+@settings(deadline=None)
 @given(engines, models, st.integers(1, 300), st.integers(1, 20_000), st.integers(2, 4_000))
 def test_longer_prompts_never_speed_anything_up(engine: Engine, model: str, load: int, isl: int, osl: int) -> None:
     hw = hardware(catalog().devices["b200-sxm"], "bf16")

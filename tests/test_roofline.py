@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 from hardware_examples import ROUND_DEVICE, ROUND_SHAPE, catalog, shape_of
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.errors import InputError
@@ -237,6 +237,7 @@ shapes = st.sampled_from(SHAPES)
 device_names = st.sampled_from(["h100-sxm", "b200-sxm", "a100-80g-sxm", "mi300x", "gaudi3"])
 
 
+@settings(deadline=None)
 @given(shapes, device_names, st.integers(1, 512), st.integers(1, 32), st.integers(1, 100_000))
 def test_more_work_never_takes_less_time(shape: Shape, name: str, batch: int, tokens: int, context: int) -> None:
     hw = hardware(catalog().devices[name], "bf16")
@@ -246,6 +247,7 @@ def test_more_work_never_takes_less_time(shape: Shape, name: str, batch: int, to
     assert float(verify(hw, shape, "bf16", batch, context + 1, 1, tokens).latency_s) >= base
 
 
+@settings(deadline=None)
 @given(shapes, st.integers(1, 256), st.integers(1, 16), st.floats(1.01, 4))
 def test_a_faster_memory_or_peak_never_slows_a_pass(shape: Shape, batch: int, tokens: int, factor: float) -> None:
     sheet = ROUND_DEVICE.data_sheet
@@ -255,6 +257,7 @@ def test_a_faster_memory_or_peak_never_slows_a_pass(shape: Shape, batch: int, to
         assert float(verify(hardware(faster, "bf16"), shape, "bf16", batch, 2000, 1, tokens).latency_s) <= base
 
 
+@settings(deadline=None)
 @given(st.sampled_from([MOE, shape_of("gpt-oss-20b"), shape_of("deepseek-v3-r1")]), st.integers(1, 5000))
 def test_experts_read_grow_with_rows_and_never_exceed_all(shape: Shape, rows: int) -> None:
     share = counts.distinct_expert_share(shape, np.array([rows, rows + 1], dtype=float))
@@ -262,6 +265,7 @@ def test_experts_read_grow_with_rows_and_never_exceed_all(shape: Shape, rows: in
     assert chosen - 1e-12 <= share[0] <= share[1] <= 1.0
 
 
+@settings(deadline=None)
 @given(shapes, device_names, st.integers(1, 4096))
 def test_power_lies_between_idle_and_tdp(shape: Shape, name: str, batch: int) -> None:
     hw = hardware(catalog().devices[name], "bf16")
@@ -269,6 +273,7 @@ def test_power_lies_between_idle_and_tdp(shape: Shape, name: str, batch: int) ->
     assert float(hw.idle_w) <= power <= float(hw.tdp_w)
 
 
+@settings(deadline=None)
 @given(shapes, st.integers(1, 100_000), st.integers(1, 4))
 def test_resident_sequences_fall_with_context_and_rise_with_devices(shape: Shape, context: int, degree: int) -> None:
     hw = hardware(catalog().devices["h200-sxm"], "bf16")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from planner.roofline.counts import body_precision, kv_bytes, parameters, weight_bytes
 from planner.roofline.hardware import Hardware, hardware, stack
 from planner.roofline.memory import degree_problem, devices_for, kv_degree, resident_sequences
+from planner.roofline.option import profile
 from planner.roofline.passes import BOUNDS, Pass, draft_decode, prefill, verify
 from planner.roofline.power import host_factor
 
@@ -22,6 +23,7 @@ __all__ = [
     "kv_degree",
     "parameters",
     "prefill",
+    "profile",
     "resident_sequences",
     "stack",
     "verify",
