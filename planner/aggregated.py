@@ -14,7 +14,6 @@ constants belong to families of engines, never to a model or a row.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -120,21 +119,72 @@ def _divide(numerator: Array, denominator: Array) -> Array:
     return array(np.divide(numerator, denominator, out=np.full(shape, np.inf), where=denominator > 0.0))
 
 
-def _board_power_w(hw: Hardware, step: Pass, prompt_s: Mapping[str, Array], tpot_s: Array, load: _Load) -> Array:
-    """Power of a replica from the shares of a token's time that memory and matrix units are busy."""
-    prefills = load.batch / load.osl
-    memory = (step.terms_s["weights"] + step.terms_s["kv"]) / tpot_s
-    step_compute = step.terms_s["compute"] + step.terms_s["attention"]
-    compute = (step_compute + prefills * (prompt_s["compute"] + prompt_s["attention"])) / tpot_s
-    return replica_power_w(hw, tdp_share(hw, memory, compute, load.batch), load.degree)
-
-
 @dataclass(frozen=True)
 class _Load:
+    """What one replica runs: ``batch`` requests at once, of ``offered``, of ``resident`` that memory holds."""
+
     isl: Array
     osl: Array
     degree: Array
-    batch: Array
+    offered: Array
+    resident: Array
+    data_parallel_attention: bool
+
+    @property
+    def batch(self) -> Array:
+        return array(np.minimum(self.offered, self.resident))
+
+    @property
+    def running(self) -> Array:
+        """The batch that is costed: at least one request, so that nothing divides by zero."""
+        return array(np.maximum(self.batch, 1.0))
+
+    @property
+    def prompts_per_step(self) -> Array:
+        return array(np.maximum(self.running / self.osl, 1.0))
+
+
+def _load(
+    hw: Hardware,
+    shape: Shape,
+    precision: Precision,
+    lengths: tuple[Array, Array],
+    offered: Array,
+    degree: Array,
+    engine: Engine,
+    data_parallel_attention: bool,
+) -> _Load:
+    """Cap the offered requests by memory: at the mean context, or at the longest where the engine reserves it."""
+    isl, osl = lengths
+    kept = isl + osl if engine.reserves_output else isl + osl / 2.0
+    split = kv_degree(shape, degree, data_parallel_attention)
+    resident = resident_sequences(hw, shape, precision, kept, degree, engine.kv_byte(precision), split)
+    return _Load(isl, osl, degree, offered, resident, data_parallel_attention)
+
+
+def _decode_step(hw: Hardware, shape: Shape, precision: Precision, load: _Load, engine: Engine) -> Pass:
+    return verify(
+        hw,
+        shape,
+        precision,
+        load.running,
+        load.isl + load.osl / 2.0,
+        load.degree,
+        kv_byte=engine.kv_byte(precision),
+        data_parallel_attention=load.data_parallel_attention,
+        expert_stream=engine.expert_stream,
+        step_overhead_s=engine.step_overhead_s,
+        sequence_overhead_s=engine.sequence_overhead_s,
+    )
+
+
+def _board_power_w(hw: Hardware, step: Pass, prompts: Pass, tpot_s: Array, load: _Load) -> Array:
+    """Power of a replica from the shares of a token's time that memory and matrix units are busy."""
+    prefills = load.running / load.osl / load.prompts_per_step
+    memory = (step.terms_s["weights"] + step.terms_s["kv"]) / tpot_s
+    step_compute = step.terms_s["compute"] + step.terms_s["attention"]
+    compute = (step_compute + prefills * (prompts.terms_s["compute"] + prompts.terms_s["attention"])) / tpot_s
+    return replica_power_w(hw, tdp_share(hw, memory, compute, load.running), load.degree)
 
 
 def serve(
@@ -155,38 +205,19 @@ def serve(
     None is as many as fit, up to `LARGEST_BATCH`. A replica that holds no sequence yields a batch and a throughput
     of 0. All arguments broadcast.
     """
-    isl, osl, degree = (array(value) for value in (isl, osl, degree))
-    context = isl + osl / 2.0
-    split = kv_degree(shape, degree, data_parallel_attention)
-    kept = isl + osl if engine.reserves_output else context
-    resident = resident_sequences(hw, shape, precision, kept, degree, engine.kv_byte(precision), split)
+    lengths, unlimited = (array(isl), array(osl)), concurrency is None
     offered = array(LARGEST_BATCH if concurrency is None else concurrency)
-    batch = np.minimum(offered, resident)
-    load = _Load(isl, osl, degree, np.maximum(batch, 1.0))
-    step = verify(
-        hw,
-        shape,
-        precision,
-        load.batch,
-        context,
-        degree,
-        kv_byte=engine.kv_byte(precision),
-        data_parallel_attention=data_parallel_attention,
-        expert_stream=engine.expert_stream,
-        step_overhead_s=engine.step_overhead_s,
-        sequence_overhead_s=engine.sequence_overhead_s,
-    )
-    packed = np.maximum(load.batch / osl, 1.0)
-    prompts = prefill(hw, shape, precision, isl, degree, packed, expert_stream=engine.expert_stream)
-    prompt_s = prefill(hw, shape, precision, isl, degree, expert_stream=engine.expert_stream).latency_s
-    tpot = token_time_s(step.latency_s, prompts.latency_s / packed, load.batch, osl, engine)
-    ttft = first_token_time_s(prompt_s, load.batch, engine)
-    saturated = np.logical_or(concurrency is None, offered > resident)
-    rate = request_rate_rps(batch, ttft, prompt_s, tpot, osl, saturated)
-    waiting = np.maximum(offered - batch, 0.0) if concurrency is not None else np.zeros_like(batch)
+    load = _load(hw, shape, precision, lengths, offered, array(degree), engine, data_parallel_attention)
+    step = _decode_step(hw, shape, precision, load, engine)
+    expert_stream, packed = engine.expert_stream, load.prompts_per_step
+    prompt_s = prefill(hw, shape, precision, load.isl, load.degree, expert_stream=expert_stream).latency_s
+    prompts = prefill(hw, shape, precision, load.isl, load.degree, packed, expert_stream=expert_stream)
+    tpot = token_time_s(step.latency_s, prompts.latency_s / packed, load.running, load.osl, engine)
+    ttft = first_token_time_s(prompt_s, load.running, engine)
+    saturated = np.logical_or(unlimited, offered > load.resident)
+    rate = request_rate_rps(load.batch, ttft, prompt_s, tpot, load.osl, saturated)
+    waiting = np.zeros_like(load.batch) if unlimited else np.maximum(offered - load.batch, 0.0)
     queue = np.where(waiting > 0.0, _divide(waiting, rate), 0.0)
-    prompt_terms = {name: term / packed for name, term in prompts.terms_s.items()}
-    power = _board_power_w(hw, step, prompt_terms, tpot, load)
-    throughput = rate * osl
+    power, throughput = _board_power_w(hw, step, prompts, tpot, load), rate * load.osl
     energy = _divide(power, throughput)
-    return Serving(tpot, ttft + queue, throughput, power, energy, batch, resident, hw.assumed)
+    return Serving(tpot, ttft + queue, throughput, power, energy, load.batch, load.resident, hw.assumed)
