@@ -19,6 +19,7 @@ from planner.schema.base import (
     PositiveTokens,
     SchemaVersion,
 )
+from planner.schema.hardware import DataSheet, Shape
 from planner.schema.names import dangling_in_catalog, refuse
 from planner.words import Confidence, CountUnit, Phase, ProposerKind
 
@@ -231,6 +232,7 @@ class Device(Entry):
     provisioned_power_w: NonNegative | None = None
     devices_per_host: Count | None = None
     price: Price | None = None
+    data_sheet: DataSheet | None = None
     profiles: dict[Name, dict[Phase, dict[OptionKey, Characterized]]] = {}
 
 
@@ -239,6 +241,7 @@ class Model(Entry):
 
     weights_gb: Positive | None = None
     kv_bytes_per_token: NonNegative | None = None
+    shape: Shape | None = None
 
 
 class Proposer(Entry):
