@@ -13,6 +13,8 @@ from planner.cli.options import question_options, scenario_options
 
 _SUBCOMMANDS = {
     "evaluate": ("planner.cli.evaluate", "Metrics of one given design, with no limit applied."),
+    "profile": ("planner.cli.profile", "What one phase costs on one option, by the roofline."),
+    "validate": ("planner.cli.validate", "Compare your own measurements with the model."),
     "catalog": ("planner.cli.catalog", "List and show what exists: devices, models, proposers."),
     "scenario": ("planner.cli.scenario", "List and show what is asked."),
     "schema": ("planner.cli.schema", "Print the JSON Schema of a document."),

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
-from planner.report.numbers import figure
+from planner.report.numbers import figure, in_unit, percent
 from planner.report.tables import Table
 from planner.report.views import View
 from planner.schema.catalog import Catalog, Entry
 from planner.schema.scenario import Scenario
+from planner.validate import ErrorSummary, Measurement, Validation
 
 GROUPS = {"devices": "device", "models": "model", "proposers": "proposer", "links": "link"}
 
@@ -105,3 +108,57 @@ def _short(value: Any) -> str:  # noqa: ANN401
     if isinstance(value, list):
         return ", ".join(map(str, value))
     return figure(value) if isinstance(value, float) else str(value)
+
+
+def profile_view(title: str, document: dict[str, Any]) -> View:
+    """Show what one operation costs, and where its time goes."""
+    total = document["latency_s"]
+    rows = (
+        ("latency", in_unit(total, "s")),
+        ("energy per request in the batch", f"{figure(document['energy_j'])} J"),
+        ("power of the replica", in_unit(document["power_w"], "W")),
+        ("bound by", document["bound"]),
+    )
+    terms = tuple((name, in_unit(term, "s"), percent(term / total)) for name, term in document["terms"].items())
+    tables = [
+        Table("Cost", ("what", "value"), rows),
+        Table("Terms", ("term", "time", "of latency"), terms, note="Terms may overlap; the latency is not their sum."),
+    ]
+    return View(title, [], tables, tuple(document["assumed"]))
+
+
+def validation_view(rows: Sequence[Measurement], validation: Validation) -> View:
+    """Show how far predictions are from measurements: by metric, device and model, with the worst rows."""
+    tables = [_errors("All rows", {name: metric.all for name, metric in validation.metrics.items()}, "metric")]
+    for name, metric in validation.metrics.items():
+        tables.append(_errors(f"{name} by device", metric.by_device, "device"))
+        tables.append(_errors(f"{name} by model", metric.by_model, "model"))
+    tables.append(_worst(rows, validation))
+    reasons = Counter(row.reason for row in validation.rows if row.reason is not None)
+    if reasons:
+        lines = tuple((str(count), reason) for reason, count in reasons.most_common())
+        tables.append(Table("Rows without a prediction", ("rows", "reason"), lines, left=0))
+    order = validation.ordering
+    sentences = [f"{len(rows)} rows, {len(rows) - validation.unpredictable} of them predicted."]
+    if order.share is not None:
+        sentences.append(f"The order of devices by TPOT is kept in {percent(order.share)} of {order.pairs} pairs.")
+    return View("Validation", sentences, tables)
+
+
+def _errors(title: str, errors: dict[str, ErrorSummary], what: str) -> Table:
+    rows = tuple(
+        (name, str(e.count), percent(e.median_abs_error), percent(e.p90_abs_error), percent(e.bias))
+        for name, e in errors.items()
+    )
+    return Table(title, (what, "rows", "median error", "p90 error", "bias"), rows)
+
+
+def _worst(rows: Sequence[Measurement], validation: Validation) -> Table:
+    by_index = {row.index: row for row in rows}
+    lines = []
+    for worst in validation.worst:
+        row = by_index[worst.index]
+        cells = (figure(worst.measured), figure(worst.predicted), percent(worst.error))
+        lines.append((str(worst.index + 2), row.device, row.model, worst.metric, *cells))
+    headers = ("line", "device", "model", "metric", "measured", "predicted", "error")
+    return Table("Worst rows", headers, tuple(lines), left=4)

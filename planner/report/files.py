@@ -11,7 +11,7 @@ from pathlib import Path
 from planner.errors import InputError
 
 
-def write_all(folder: Path, files: Mapping[str, str]) -> list[Path]:
+def write_all(folder: Path, files: Mapping[str, str | bytes]) -> list[Path]:
     """Write several files into a folder, made if missing: each to a temporary file first, all renamed at the end.
 
     Raises
@@ -24,7 +24,8 @@ def write_all(folder: Path, files: Mapping[str, str]) -> list[Path]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in files.items():
-            staged.append((_temporary(folder / name, content.encode()), folder / name))
+            raw = content.encode() if isinstance(content, str) else content
+            staged.append((_temporary(folder / name, raw), folder / name))
         for temporary, target in staged:
             before.append((target, target.read_bytes() if target.is_file() else None))
             os.replace(temporary, target)

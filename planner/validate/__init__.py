@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planner.validate.figure import figure
+from planner.validate.figure import drawn, figure
 from planner.validate.measurements import METRICS, Measurement, measurements, read_measurements
 from planner.validate.predict import Prediction, predict
 from planner.validate.summary import ErrorSummary, Validation, as_json, validate
@@ -14,6 +14,7 @@ __all__ = [
     "Prediction",
     "Validation",
     "as_json",
+    "drawn",
     "figure",
     "measurements",
     "predict",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -67,3 +68,18 @@ def figure(rows: Sequence[Measurement], validation: Validation) -> Figure:
     for place, metric in enumerate(metrics, start=1):
         _draw(drawn.add_subplot(lines, columns, place), metric, rows, validation)
     return drawn
+
+
+def drawn(rows: Sequence[Measurement], validation: Validation, suffix: str) -> bytes:
+    """Draw the figure as a file's content; ``suffix`` is .png or .svg.
+
+    Raises
+    ------
+    InputError
+        If the suffix is another, matplotlib is not installed, or there is nothing to draw.
+    """
+    if suffix not in (".png", ".svg"):
+        raise InputError(f"a figure's name must end in .png or .svg, not '{suffix}'")
+    content = io.BytesIO()
+    figure(rows, validation).savefig(content, format=suffix[1:], dpi=150)
+    return content.getvalue()
