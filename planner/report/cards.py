@@ -59,11 +59,13 @@ def entry_names(catalog: Catalog) -> list[str]:
 
 
 def entry_view(name: str, group: str, entry: Entry, catalog: Catalog) -> View:
-    """Show an entry's numbers, each with its source and how sure it is."""
-    rows = tuple(_entry_rows(entry))
+    """Show an entry's fields, a table per group of them, each number with its source and how sure it is."""
     cited = dict.fromkeys([*([entry.source] if entry.source else []), *entry.sources.values()])
     sources = tuple((key, _citation(catalog, key)) for key in cited)
-    tables = [Table("Numbers", ("field", "value", "source", "confidence"), rows, left=4)]
+    tables = [
+        Table(title, ("field", "value", "source", "confidence"), tuple(rows), left=4)
+        for title, rows in _entry_rows(entry).items()
+    ]
     if sources:
         tables.append(Table("Sources", ("source", "what"), sources, left=2))
     return View(f"{GROUPS[group].capitalize()} {name}", [entry.description] if entry.description else [], tables)
@@ -75,17 +77,27 @@ def _citation(catalog: Catalog, key: str) -> str:
     return " ".join(part for part in parts if part)
 
 
-def _entry_rows(entry: Entry) -> list[tuple[str, str, str, str]]:
+def _entry_rows(entry: Entry) -> dict[str, list[tuple[str, str, str, str]]]:
+    """Give rows of field, value, source and confidence by group: an entry's own fields, then each nested record."""
     data = entry.model_dump(mode="json", exclude_unset=True, exclude={"description", "source", "sources", "confidence"})
-    rows = []
+    tables: dict[str, list[tuple[str, str, str, str]]] = {}
     for path, value in _leaves(data, ()):
-        covers = [".".join(path[:end]) for end in range(len(path), 0, -1)]
-        source = next((entry.sources[key] for key in covers if key in entry.sources), entry.source or "–")
-        sure = next(
-            (entry.confidence[key] for key in covers if key in entry.confidence), "read" if entry.source else "–"
-        )
-        rows.append((".".join(path), figure(value) if isinstance(value, float) else str(value), source, sure))
-    return rows
+        depth = 0 if len(path) == 1 else 2 if len(path) > 3 else 1
+        title = " ".join(path[:depth]).replace("_", " ") or "fields"
+        shown = figure(float(value)) if isinstance(value, (int, float)) and not isinstance(value, bool) else str(value)
+        row = (".".join(path[depth:]), shown, *_provenance(entry, path, value))
+        tables.setdefault(title[0].upper() + title[1:], []).append(row)
+    return tables
+
+
+def _provenance(entry: Entry, path: tuple[str, ...], value: Any) -> tuple[str, str]:  # noqa: ANN401
+    """Give source and confidence of a field; words have none unless they are cited themselves."""
+    covers = [".".join(path[:end]) for end in range(len(path), 0, -1)]
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    default = entry.source if is_number and entry.source else "–"
+    source = next((entry.sources[key] for key in covers if key in entry.sources), default)
+    sure = next((entry.confidence[key] for key in covers if key in entry.confidence), "read" if default != "–" else "–")
+    return source, sure
 
 
 def _leaves(value: Any, path: tuple[str, ...]) -> list[tuple[tuple[str, ...], Any]]:  # noqa: ANN401
