@@ -127,7 +127,7 @@ class _Fleet:
         """Keep only what the budget allows some workload at these rates or above, the others at their least."""
         total, designs = self.least(rates)
         for name, tableau in list(self.tableaus.items()):
-            most = (self.budget - total + designs[name].value) * (1 + 2 * _ROUNDING)
+            most = self.budget * (1 + 2 * _ROUNDING) - total + designs[name].value
             self.tables = {**self.tables, name: reduced(tableau, rates[name], most)}
             self.tableaus[name] = Tableau.of(self.scenario, self.tables[name], self.kind)
         self.last = {}
