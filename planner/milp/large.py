@@ -63,7 +63,9 @@ def optimise(
         return solve_program(scenario, tables, question, left(), polish)
     if best.status == "optimal" or (time_limit_s is not None and time.perf_counter() - start > 0.9 * total):
         return best
-    rest = tables_within(problem, found.prices, _minimized(problem, best.value))
+    # With several shares a dear option costs little where it serves little: nothing can be ruled out.
+    shared = scenario.max_shares > 1
+    rest = tables if shared else tables_within(problem, found.prices, _minimized(problem, best.value))
     if time_limit_s is not None and choices(scenario, rest) > _TOO_MANY_CHOICES:
         return best
     if all(len(table.speculations) for table in rest.values()):

@@ -359,6 +359,8 @@ def sliced(table: CostTable, keep: dict[Phase, NDArray[np.bool_]], columns: NDAr
     for phase in PHASES:
         runs = table.runs(phase)[columns]
         kept = keep[phase][:, columns] & runs
+        if phase not in STEP_PHASES:  # the program prices a prefill once for all speculations that may choose it
+            kept = kept.any(axis=1, keepdims=True) & runs
         rows = np.flatnonzero(kept.any(axis=1))
         costs, block = table.phases[phase], np.ix_(rows, columns)
         latency = np.where(kept[rows], costs.latency_s[block], np.where(runs, np.nan, 0.0))
