@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from planner import acceptance
+from planner.derived import assumed_of
 from planner.options import curve_of
 from planner.rates import fixed_rates, has_demand
-from planner.schema.catalog import Device
+from planner.schema.catalog import Device, Entry
 from planner.schema.scenario import Scenario
 from planner.words import PowerBasis
 
@@ -16,21 +19,24 @@ _BASIS: dict[PowerBasis, str] = {
 }
 
 
-def assumptions_of(scenario: Scenario) -> tuple[str, ...]:
-    """List the assumptions in force: the scenario's own, then those that its switches and gaps imply."""
-    used = _devices(scenario)
+def assumptions_of(scenario: Scenario, devices: Collection[str] | None = None) -> tuple[str, ...]:
+    """List the assumptions in force: the scenario's own, then those that its switches and gaps imply.
+
+    ``devices`` are the types that an answer rests on, by default every candidate.
+    """
+    used = _devices(scenario, devices)
     found = [*scenario.assumptions, _BASIS[scenario.power_basis], *_switches(scenario)]
     if any(device.memory_gb is None for device in used.values()):
         unknown = ", ".join(name for name, device in used.items() if device.memory_gb is None)
         found.append(f"memory is not modelled: no capacity is given for {unknown}")
     if any(device.count_unit == "request_slots" for device in used.values()):
         found.append("device counts are request slots: shown per phase, never summed as devices")
-    found += _labelled(scenario)
+    found += _labelled(scenario, used)
     return tuple(found)
 
 
-def _devices(scenario: Scenario) -> dict[str, Device]:
-    allowed = scenario.candidates.devices
+def _devices(scenario: Scenario, devices: Collection[str] | None) -> dict[str, Device]:
+    allowed = devices if devices is not None else scenario.candidates.devices
     return {name: d for name, d in scenario.catalog.devices.items() if allowed is None or name in allowed}
 
 
@@ -76,19 +82,24 @@ def _pooling(scenario: Scenario) -> list[str]:
     return found
 
 
-def _labelled(scenario: Scenario) -> list[str]:
-    """Numbers that are assumed or recalled, by entry."""
-    found = []
-    catalog = scenario.catalog
-    groups = (("devices", catalog.devices), ("models", catalog.models), ("proposers", catalog.proposers))
-    used = {"devices": set(_devices(scenario)), "proposers": set(scenario.proposers)}
-    used["models"] = {scenario.target, *(catalog.proposers[name].model for name in scenario.proposers)}
-    for group, entries in groups:
-        for name, entry in entries.items():
-            weak = [f"{field} {label}" for field, label in entry.confidence.items() if label in ("assumed", "recalled")]
-            if name in used[group] and weak:
-                found.append(f"{group} {name}: " + ", ".join(weak))
+def _labelled(scenario: Scenario, devices: dict[str, Device]) -> list[str]:
+    """Numbers that are assumed or recalled, by entry; for devices also what the roofline assumes of them."""
+    catalog, found = scenario.catalog, []
+    models = dict.fromkeys([scenario.target, *(catalog.proposers[name].model for name in scenario.proposers)])
+    for name, device in devices.items():
+        weak = dict.fromkeys([*_weak(device), *assumed_of(scenario, name, models)])
+        found += [f"device {name}: {', '.join(weak)}"] if weak else []
+    for name in models:
+        weak_model = _weak(catalog.models[name])
+        found += [f"model {name}: {', '.join(weak_model)}"] if weak_model else []
+    for name in scenario.proposers:
+        weak_proposer = _weak(catalog.proposers[name])
+        found += [f"proposer {name}: {', '.join(weak_proposer)}"] if weak_proposer else []
     return found
+
+
+def _weak(entry: Entry) -> list[str]:
+    return [f"{field} {label}" for field, label in entry.confidence.items() if label in ("assumed", "recalled")]
 
 
 def warnings_of(scenario: Scenario) -> tuple[str, ...]:

@@ -55,7 +55,7 @@ def evaluate_given(scenario: Scenario, given: Given, settings: Settings) -> doc.
         **deployment_document(deployed, 0).model_dump(),
         scenario=scenario.name,
         power_w=power_document(deployed),
-        assumptions=assumptions_of(scenario),
+        assumptions=assumptions_of(scenario, {pool.device for pool in deployed.pools}),
         warnings=tuple(warnings),
         provenance=provenance(settings, start, None),
     )

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner import acceptance, profiles
+from planner.derived import can_be_derived, derive
 from planner.memory import sequences_per_replica
 from planner.schema.catalog import AcceptanceCurve, Characterized, parse_option_key
 from planner.schema.scenario import Scenario, parse_place
@@ -174,6 +175,11 @@ def _matches(scenario: Scenario, phase: Phase, option: Option) -> bool:
     ):
         if allowed is not None and value not in allowed:
             return False
+    return _is_placed(scenario, phase, option)
+
+
+def _is_placed(scenario: Scenario, phase: Phase, option: Option) -> bool:
+    """Whether a pin of the phase leaves the option."""
     if phase not in scenario.places:
         return True
     device, degree, batch = parse_place(scenario.places[phase])
@@ -205,9 +211,11 @@ def _phase_costs(scenario: Scenario, workload: str, phase: Phase, speculations: 
         model = model_of(scenario, phase, speculation.proposer)
         if model is not None:
             columns_of.setdefault(model, []).append(index)
-    offered = {model: list(_profiles(scenario, phase, model)) for model in columns_of}
+    offers = {
+        model: list(_offers(scenario, workload, phase, model, tokens[cols])) for model, cols in columns_of.items()
+    }
     order = {name: index for index, name in enumerate(scenario.catalog.devices)}
-    every = {option for some in offered.values() for option, _ in some}
+    every = {option for some in offers.values() for offer in some for option in offer.options}
     options = tuple(sorted(every, key=lambda o: (order[o.device], o.tensor_parallel, o.batch_size)))
     row_of = {option: row for row, option in enumerate(options)}
     idle = np.array([model_of(scenario, phase, s.proposer) is None for s in speculations])
@@ -216,12 +224,53 @@ def _phase_costs(scenario: Scenario, workload: str, phase: Phase, speculations: 
         for one, other in ((0.0, np.nan), (0.0, np.nan), (np.inf, 0.0))
     )
     for model, columns in columns_of.items():
-        if offered[model]:
-            block = np.ix_([row_of[option] for option, _ in offered[model]], columns)
-            profile_costs = profiles.characterized([profile for _, profile in offered[model]], tokens[columns])
-            latency[block], energy[block] = profile_costs
-            held[block] = _sequences(scenario, workload, model, [option for option, _ in offered[model]])
+        for offer in offers[model]:
+            block = np.ix_([row_of[option] for option in offer.options], columns)
+            latency[block], energy[block], held[block] = offer.latency_s, offer.energy_j, offer.sequences
     return PhaseCosts(options, latency, energy, held)
+
+
+@dataclass(frozen=True)
+class _Offer:
+    """Options of one phase of a model with (O, S) latency and energy and (O, 1) sequences per replica."""
+
+    options: tuple[Option, ...]
+    latency_s: Floats
+    energy_j: Floats
+    sequences: Floats
+
+
+def _offers(scenario: Scenario, workload: str, phase: Phase, model: str, tokens: Floats) -> Iterator[_Offer]:
+    """Give the characterized options of all devices at once, then those that the roofline derives, by device."""
+    known = list(_profiles(scenario, phase, model))
+    if known:
+        options = tuple(option for option, _ in known)
+        costs = profiles.characterized([profile for _, profile in known], tokens)
+        yield _Offer(options, *costs, _sequences(scenario, workload, model, options))
+    characterized = {option.device for option, _ in known}
+    for name, device in scenario.catalog.devices.items():
+        wanted = _may_run(scenario, phase, name) and name not in characterized
+        if wanted and can_be_derived(device, scenario.catalog.models[model]):
+            offer = _derived(scenario, workload, phase, name, model, tokens)
+            if offer is not None:
+                yield offer
+
+
+def _may_run(scenario: Scenario, phase: Phase, device: str) -> bool:
+    """Whether candidates and places leave a device type for a phase."""
+    allowed = scenario.candidates.devices
+    placed = parse_place(scenario.places[phase])[0] if phase in scenario.places else device
+    return placed == device and (allowed is None or device in allowed)
+
+
+def _derived(scenario: Scenario, workload: str, phase: Phase, device: str, model: str, tokens: Floats) -> _Offer | None:
+    found = derive(scenario, workload, phase, device, model, tokens)
+    if found is None:
+        return None
+    options = [Option(device, *pair) for pair in zip(found.degrees, found.batch_sizes, strict=True)]
+    kept = [row for row, option in enumerate(options) if _is_placed(scenario, phase, option)]
+    rows = tuple(options[row] for row in kept)
+    return _Offer(rows, found.latency_s[kept], found.energy_j[kept], found.sequences[kept][:, None]) if rows else None
 
 
 def _sequences(scenario: Scenario, workload: str, model: str, options: Sequence[Option]) -> Floats:

@@ -113,7 +113,7 @@ def _plan(
         limits=_limits(scenario, tables, deployed, value, proven, settings),
         baselines=whatif.baselines(scenario, tables, settings.tick, settings.time_limit_s) if proven else (),
         infeasibility=(),
-        assumptions=assumptions_of(scenario),
+        assumptions=assumptions_of(scenario, {pool.device for pool in deployed.pools}),
         warnings=warnings_of(scenario),
         provenance=provenance(settings, start, solver_of(solution)),
     )

@@ -183,7 +183,7 @@ def _graft_catalog(tree: Tree, given: Any, digests: dict[str, str], beside: Path
 
 
 def _merge(merged: Tree, part: Tree, data: dict[Any, Any]) -> None:
-    """Add a catalog to those before it. A name that stands in both is a problem."""
+    """Add a catalog to those before it. A name that stands in both, and means another thing, is a problem."""
     merged.problems += part.problems
     merged.marks.setdefault((), part.marks[()])
     for key, value in data.items():
@@ -192,6 +192,8 @@ def _merge(merged: Tree, part: Tree, data: dict[Any, Any]) -> None:
             merged.graft((key,), part.below((key,)))
             continue
         for name, entry in value.items():
+            if name in merged.data[key] and merged.data[key][name] == entry:
+                continue
             if name in merged.data[key]:
                 text = f"{key}.{name}: also stands in {merged.marks[key, name]}"
                 merged.problems.append(Problem(part.marks[key, name], text))

@@ -76,6 +76,8 @@ def _references_of_scenario(scenario: Any) -> Iterator[Reference]:  # noqa: ANN4
     for key, rack in _entries(_part(scenario, "servers"), "racks").items():
         for index, name in enumerate(_items(rack, "devices")):
             yield f"servers.racks.{key}.devices.{index}", name, "device", devices
+    for name in _entries(scenario, "precisions"):
+        yield f"precisions.{name}", name, "model", _entries(catalog, "models")
     for phase, place in _entries(scenario, "places").items():
         yield f"places.{phase}", place.partition(":")[0] if isinstance(place, str) else None, "device", devices
     yield "transfers.link", _part(_part(scenario, "transfers"), "link"), "link", _entries(catalog, "links")

@@ -32,6 +32,7 @@ from planner.schema.base import (
     Tokens,
 )
 from planner.schema.catalog import Catalog
+from planner.schema.hardware import Precision
 from planner.schema.names import dangling_in_scenario, refuse
 from planner.words import Counts, FirstToken, Objective, Phase, PowerBasis
 
@@ -184,6 +185,7 @@ class Scenario(Document):
     shared_pools: bool = False
     candidates: Candidates = Candidates()
     places: dict[Phase, Place] = {}
+    precisions: dict[Name, Precision] = {}
     max_draft_length: Annotated[int, Field(ge=0, le=4096)] = 16
     objective: Objective = "throughput"
     counts: Counts = "integer"

@@ -1,0 +1,151 @@
+"""Options that the catalog does not characterize: phases costed by the roofline, from data sheets and model shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.errors import InputError
+from planner.roofline import counts
+from planner.roofline.hardware import Hardware, hardware
+from planner.roofline.memory import degree_problem, devices_for, resident_sequences
+from planner.roofline.passes import Pass, draft_decode, prefill, verify
+from planner.schema.catalog import Device, Model
+from planner.schema.hardware import Precision, Shape
+from planner.schema.scenario import Scenario, Workload
+from planner.words import Phase
+
+Floats = NDArray[np.float64]
+
+# Degrees and batch sizes that are looked at where the scenario names none.
+DEGREES = (1, 2, 4, 8)
+BATCH_SIZES = (1, 8, 32, 128)
+
+
+@dataclass(frozen=True)
+class Derived:
+    """Options of one device type for one phase of a model.
+
+    Attributes
+    ----------
+    degrees, batch_sizes
+        (O,) of each option.
+    latency_s, energy_j
+        (O, S) of one operation; energy per request in the batch.
+    sequences
+        (O,) that a replica holds.
+    assumed
+        What the costs rest on that is assumed or recalled.
+    """
+
+    degrees: tuple[int, ...]
+    batch_sizes: tuple[int, ...]
+    latency_s: Floats
+    energy_j: Floats
+    sequences: Floats
+    assumed: tuple[str, ...]
+
+
+def precision_of(scenario: Scenario, model: str) -> Precision:
+    """Give the precision that a model is served in: the scenario's, else the one that it was published in."""
+    shape = scenario.catalog.models[model].shape
+    native = shape.native_precision if shape is not None else "bf16"
+    return scenario.precisions.get(model, native)
+
+
+def can_be_derived(device: Device, model: Model) -> bool:
+    """Whether the catalog has a data sheet and a shape, and no profile of the model on the device."""
+    return device.data_sheet is not None and model.shape is not None
+
+
+def derive(scenario: Scenario, workload: str, phase: Phase, device: str, model: str, tokens: Floats) -> Derived | None:
+    """Cost a phase of a model on a device type at every degree and batch size on offer.
+
+    Parameters
+    ----------
+    scenario, workload, phase, device, model
+        What runs where. Times are for a context of ISL + OSL/2, memory for ISL + OSL.
+    tokens
+        (S,) verify tokens or draft lengths; prefill takes the workload's uncached prompt.
+
+    Returns
+    -------
+    Derived or None
+        None where no degree can hold and split the model.
+
+    Raises
+    ------
+    InputError
+        If the data sheet lacks a figure that the precision needs, naming it.
+    """
+    catalog, request = scenario.catalog, scenario.workloads[workload]
+    shape = catalog.models[model].shape
+    assert shape is not None  # the caller asked can_be_derived
+    precision = precision_of(scenario, model)
+    try:
+        hw = hardware(catalog.devices[device], precision, counts.body_precision(shape, precision))
+    except InputError as error:
+        hint = "give it, or leave the device out of candidates.devices"
+        raise InputError(*(f"catalog.devices.{device}: {problem} ({hint})" for problem in error.problems)) from None
+    pairs = _pairs(scenario, hw, shape, precision, request)
+    if not pairs:
+        return None
+    degrees, batches = (np.array(column, dtype=float)[:, None] for column in zip(*pairs, strict=True))
+    cost = _cost(phase, hw, shape, precision, request, degrees, batches, tokens[None, :])
+    held = resident_sequences(hw, shape, precision, request.isl_tokens + request.osl_tokens, degrees)
+    size = (len(pairs), len(tokens))
+    return Derived(
+        tuple(degree for degree, _ in pairs),
+        tuple(batch for _, batch in pairs),
+        np.broadcast_to(cost.latency_s, size),
+        np.broadcast_to(cost.energy_j, size),
+        np.broadcast_to(held, (len(pairs), 1))[:, 0],
+        cost.assumed,
+    )
+
+
+def assumed_of(scenario: Scenario, device: str, models: Iterable[str]) -> list[str]:
+    """List what the roofline takes for granted of a device: defaults for what its data sheet does not state."""
+    found: dict[str, None] = {}
+    for model in models:
+        entry, shape = scenario.catalog.devices[device], scenario.catalog.models[model].shape
+        if shape is not None and can_be_derived(entry, scenario.catalog.models[model]):
+            precision = precision_of(scenario, model)
+            names = hardware(entry, precision, counts.body_precision(shape, precision)).assumed
+            found |= dict.fromkeys(name.replace(" (", " ").rstrip(")") for name in names)
+    return list(found)
+
+
+def _pairs(
+    scenario: Scenario, hw: Hardware, shape: Shape, precision: Precision, request: Workload
+) -> list[tuple[int, int]]:
+    """List degree and batch size of every option; a replica of SRAM chips has as many as weights and KV need."""
+    batches = scenario.candidates.batch_sizes or BATCH_SIZES
+    if bool(hw.pipelined > 0.0):
+        context = request.isl_tokens + request.osl_tokens
+        return [(int(devices_for(hw, shape, precision, batch, context)), batch) for batch in batches]
+    degrees = [d for d in scenario.candidates.tensor_parallel or DEGREES if degree_problem(hw, shape, d) is None]
+    return list(product(degrees, batches))
+
+
+def _cost(
+    phase: Phase,
+    hw: Hardware,
+    shape: Shape,
+    precision: Precision,
+    request: Workload,
+    degrees: Floats,
+    batches: Floats,
+    tokens: Floats,
+) -> Pass:
+    context = request.isl_tokens + request.osl_tokens / 2.0
+    if phase == "target_verify":
+        return verify(hw, shape, precision, batches, context, degrees, tokens)
+    if phase == "draft_decode":
+        return draft_decode(hw, shape, precision, tokens, batches, context, degrees)
+    uncached = request.isl_tokens - request.cached_prefix_tokens
+    return prefill(hw, shape, precision, uncached, degrees, batches, request.cached_prefix_tokens)
