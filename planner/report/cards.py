@@ -60,7 +60,7 @@ def entry_view(name: str, group: str, entry: Entry, catalog: Catalog) -> View:
     rows = tuple(_entry_rows(entry))
     cited = dict.fromkeys([*([entry.source] if entry.source else []), *entry.sources.values()])
     sources = tuple((key, _citation(catalog, key)) for key in cited)
-    tables = [Table("Numbers", ("field", "value", "source", "confidence"), rows, left=4)]
+    tables = [Table("Numbers", ("field", "value", "source", "confidence"), rows, left=4)] if rows else []
     if sources:
         tables.append(Table("Sources", ("source", "what"), sources, left=2))
     return View(f"{GROUPS[group].capitalize()} {name}", [entry.description] if entry.description else [], tables)
@@ -81,7 +81,8 @@ def _entry_rows(entry: Entry) -> list[tuple[str, str, str, str]]:
         sure = next(
             (entry.confidence[key] for key in covers if key in entry.confidence), "read" if entry.source else "–"
         )
-        rows.append((".".join(path), figure(value) if isinstance(value, float) else str(value), source, sure))
+        written = path[:-1] if path[-1] == "constant" else path  # a file gives a constant as a plain number
+        rows.append((".".join(written), figure(value) if isinstance(value, float) else str(value), source, sure))
     return rows
 
 
