@@ -143,7 +143,7 @@ def _add_memory(
     """
     for name, model in models.items():
         model["weights_gb"] = figure(rng, 5, 40) if name == "target" else figure(rng, 0.2, 8)
-        model["kv_bytes_per_token"] = rng.choice([0.0, *[figure(rng, 1e8, 3e9) / sequence] * 6])
+        model["kv_bytes_per_token"] = rng.choice([0.0, *[10 ** figure(rng, 8.5, 10.3) / sequence] * 6])
     for device in devices.values():
         if apart or rng.random() < 0.9:
             device["memory_gb"], device["reserve_gb"] = figure(rng, 40, 120), rng.choice([0.0, figure(rng, 0, 6)])
@@ -268,7 +268,7 @@ def with_fleet_limits(
     if "cost" in kinds:
         dollars = oracles.Crew(fleet, crew.designs).dollars(had) or 1.0
         fleet = fleet.replace(limits=fleet.limits.replace(cost_budget_usd_per_hour=dollars * rng.uniform(0.85, 1.5)))
-    if kind == "servers" and rng.random() < 0.45:
+    if kind in ("servers", "shared") and fleet.servers != Servers() and rng.random() < 0.5:
         return fleet.replace(servers=Servers(**{**dict(fleet.servers), "racks": racks(rng, fleet, had)}))
     return fleet
 
@@ -293,3 +293,83 @@ def racks(rng: random.Random, fleet: Scenario, had: dict[str, float]) -> dict[st
         only = tuple(some_of(rng, list(devices), 0.6)) if rng.random() < 0.5 else None
         found[f"r{index}"] = {"power_limit_kw": room / 1e3, "devices": only}
     return found
+
+
+# --------------------------------------------------------------------------- questions that the structure answers
+
+
+def separable(rng: random.Random, objective: str, **fixed: Any) -> Scenario:
+    """One to four workloads that share nothing but one budget; more options than loops over sets could look at."""
+    number, longest = rng.choice([1, 1, 2, 2, 3, 4]), rng.randint(1, 4)
+    shapes = [(rng.randint(50, 4000), rng.randint(2, 500)) for _ in range(number)]
+    tokens = (max(isl for isl, _ in shapes), max(isl + osl for isl, osl in shapes))
+    drawn = catalog(rng, "pairs", tokens, longest, ("m0", "m1") if rng.random() < 0.4 else ("m0",))
+    for device in drawn["devices"].values():
+        for phases in device["profiles"].values():
+            for phase, options in phases.items():
+                most = tokens[0] if phase.endswith("prefill") else longest + 1
+                options |= option(rng, phase, most, (1,)) | options
+    fields: dict[str, Any] = {
+        "schema_version": 1,
+        "name": "drawn",
+        "catalog": Catalog.model_validate(drawn),
+        "target": "target",
+        "proposers": tuple(drawn["proposers"]),
+        "workloads": {f"w{n}": {"isl_tokens": isl, "osl_tokens": osl} for n, (isl, osl) in enumerate(shapes)},
+        "max_draft_length": longest,
+        "objective": objective,
+        "counts": rng.choice(COUNTS),
+        "power_basis": rng.choice(POWER_BASES),
+        "first_token": rng.choice(["after_prefill", "after_verify"]),
+        "max_utilization": rng.choice([1.0, figure(rng, 0.5, 1.0)]),
+        "pue": rng.choice([1.0, figure(rng, 1.0, 1.6)]),
+        "servers": {
+            "spare_replicas": rng.choice([0, 0, 1]),
+            "min_batch_fill": 0.0 if objective == "throughput" else rng.choice([0.0, figure(rng, 0.1, 0.9)]),
+        },
+    }
+    base = Scenario.model_validate({**fields, **fixed})
+    anchors = [some_design(rng, base, name) for name in base.workloads]
+    if None in anchors:
+        return separable(rng, objective, **fixed)
+    return _with_one_budget(rng, base, anchors)
+
+
+def some_design(rng: random.Random, base: Scenario, name: str) -> oracles.Design | None:
+    """One design of a workload at random; null where nothing fits into memory."""
+    workload = base.workloads[name]
+    proposer, length = rng.choice(list(oracles.drafts(base, workload)))
+    asked = [("target_prefill", base.target, workload.isl_tokens), ("target_verify", base.target, length + 1)]
+    if proposer is not None:
+        model = base.catalog.proposers[proposer].model
+        asked += [("draft_prefill", model, workload.isl_tokens), ("draft_decode", model, length)]
+    found = {phase: list(oracles.offers(base, workload, phase, *rest)) for phase, *rest in asked}
+    if not all(found.values()):
+        return None
+    return oracles.design(base, name, proposer, length, {phase: rng.choice(some) for phase, some in found.items()})
+
+
+def _with_one_budget(rng: random.Random, base: Scenario, anchors: list[oracles.Design]) -> Scenario:
+    crew, workloads, rates = oracles.Crew(base, anchors), {}, []
+    for index, (one, (name, workload)) in enumerate(zip(anchors, base.workloads.items(), strict=True)):
+        needs = max(max(pool.busy[index] / base.max_utilization, pool.held[index]) for pool in crew.pools)
+        rates.append(figure(rng, 0.3, 3.5) / needs)
+        asked: dict[str, float] = {"demand_rps": rates[-1]}
+        if base.objective == "throughput" and rng.random() < 0.6:
+            asked = {}
+        if rng.random() < 0.5:
+            asked["interactivity_floor_tps"] = one.interactivity_tps * rng.uniform(0.6, 1.1)
+        if rng.random() < 0.4:
+            asked["ttft_ceiling_ms"] = one.ttft_s * 1e3 * rng.uniform(0.9, 1.4)
+        workloads[name] = workload.replace(mix=rates[-1] * rng.uniform(0.6, 1.6), limits=WorkloadLimits(**asked))
+    more = [rate * rng.uniform(1.0, 2.5) for rate in rates]
+    n = crew.serving(more)
+    had = crew.had(n)
+    budget: dict[str, float] = {}
+    kind = {"power": "power", "cost": "cost", "energy": "power"}.get(base.objective, rng.choice(["power", "cost"]))
+    basis = {"power_basis": "forward"} if base.objective == "energy" else {}
+    if base.objective == "throughput" or rng.random() < 0.6:
+        watts, dollars = crew.watts(more, n, had), crew.dollars(had)
+        budget = {"power_budget_kw": watts / 1e3} if kind == "power" else {"cost_budget_usd_per_hour": dollars}
+        budget = {key: value * rng.uniform(0.8, 1.5) for key, value in budget.items()}
+    return base.replace(workloads=workloads, limits=FleetLimits(**budget), **basis)

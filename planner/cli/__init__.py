@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from types import FrameType
@@ -16,11 +17,22 @@ EXIT_INTERRUPTED = 130
 def main() -> NoReturn:
     """Run the command and end the process with its exit code."""
     signal.signal(signal.SIGTERM, _terminated)
-    sys.exit(run(sys.argv[1:]))
+    try:
+        code = run(sys.argv[1:])
+    except _Terminated:
+        code = 128 + signal.SIGTERM
+    if code >= EXIT_INTERRUPTED:  # the solver's thread may still be at work: do not take its memory away while it is
+        sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)
 
 
-def _terminated(number: int, _frame: FrameType | None) -> NoReturn:
-    sys.exit(128 + number)
+class _Terminated(BaseException):
+    """The process was asked to end."""
+
+
+def _terminated(_number: int, _frame: FrameType | None) -> NoReturn:
+    raise _Terminated
 
 
 def run(arguments: list[str]) -> int:
@@ -50,7 +62,5 @@ def run(arguments: list[str]) -> int:
 
 def _reader_gone() -> int:
     """End quietly when whoever reads the output has had enough, as in ``plan ... | head``."""
-    import os
-
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 128 + signal.SIGPIPE

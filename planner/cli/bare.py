@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from planner.cli import EXIT_INFEASIBLE, EXIT_NO_INCUMBENT
-from planner.cli.common import command_line, deliver, load, place_overrides, progress, tell_warnings
+from planner.cli.common import command_line, deliver, interruptible, load, place_overrides, progress, tell_warnings
 from planner.read.overrides import Override
 from planner.read.yaml_tree import Mark
 from planner.report.views import plan_view
@@ -37,7 +37,8 @@ def answer(
     with progress() as tick:
         loaded = load(scenario, sets, overrides)
         asked = with_service_flags(loaded.scenario, **_service(flags))
-        plan = solve(asked, Settings(time_limit_s, loaded.digests, command_line(), tick))
+        settings = Settings(time_limit_s, loaded.digests, command_line(), tick)
+        plan = interruptible(lambda: solve(asked, settings))
     tell_warnings(plan.warnings)
     deliver(plan, plan_view(plan), "plan", as_json, output)
     return _EXITS.get(plan.status, 0)

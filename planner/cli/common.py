@@ -5,10 +5,12 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from threading import Thread
+from typing import Any, TypeVar
 
 import click
 from pydantic import BaseModel
@@ -21,6 +23,8 @@ from planner.report import markdown, terminal
 from planner.report.files import write_all
 from planner.report.views import View
 from planner.words import PHASES
+
+Result = TypeVar("Result")
 
 
 def load(scenario: str, sets: Sequence[str], more: Sequence[Override] = ()) -> Loaded:
@@ -94,6 +98,20 @@ def deliver_data(data: Mapping[str, Any], view: View, name: str, as_json: bool, 
         click.echo(json_text, nl=False)
     else:
         show(view)
+
+
+def interruptible(work: Callable[[], Result]) -> Result:
+    """Do work in a thread of its own, so that Ctrl-C is heard at once and not when the solver comes back."""
+    done: Future[Result] = Future()
+
+    def do() -> None:
+        try:
+            done.set_result(work())
+        except BaseException as error:
+            done.set_exception(error)
+
+    Thread(target=do, daemon=True).start()
+    return done.result()
 
 
 @contextmanager

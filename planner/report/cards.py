@@ -84,8 +84,9 @@ def _entry_rows(entry: Entry) -> dict[str, list[tuple[str, str, str, str]]]:
     for path, value in _leaves(data, ()):
         depth = 0 if len(path) == 1 else 2 if len(path) > 3 else 1
         title = " ".join(path[:depth]).replace("_", " ") or "fields"
-        shown = figure(float(value)) if isinstance(value, (int, float)) and not isinstance(value, bool) else str(value)
-        row = (".".join(path[depth:]), shown, *_provenance(entry, path, value))
+        shown = figure(value) if isinstance(value, float) else str(value)
+        written = path[:-1] if path[-1] == "constant" else path  # a file gives a constant as a plain number
+        row = (".".join(written[depth:]), shown, *_provenance(entry, path, value))
         tables.setdefault(title[0].upper() + title[1:], []).append(row)
     return tables
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterable, Iterator
 
 from rich import box
 from rich.console import Console, Group, RenderableType
@@ -18,20 +19,21 @@ _RIGHT_MARGIN = 1
 
 def render(view: View) -> Group:
     """Give a renderable of a whole view."""
-    parts: list[RenderableType] = [Text(view.title, style="bold"), Text()]
-    parts += [Text(sentence) for sentence in view.sentences]
-    for warning in view.warnings:
-        parts += [Text(), Text(f"Warning: {warning}", style="yellow")]
+    blocks: list[list[RenderableType]] = [[Text(view.title, style="bold")], [Text(text) for text in view.sentences]]
+    blocks += [[Text(f"Warning: {warning}", style="yellow")] for warning in view.warnings]
     for table in view.tables:
-        parts += [Text(), _table(table)]
-        if table.note:
-            parts.append(Text(table.note, style="dim"))
+        blocks += [[_table(table)], [Text(table.note, style="dim")] if table.note else []]
     if view.assumptions:
-        parts += [Text(), Text("Assumptions in force", style="bold")]
-        parts += [_bullet(assumption) for assumption in view.assumptions]
+        blocks.append([Text("Assumptions in force", style="bold"), *map(_bullet, view.assumptions)])
     if view.foot:
-        parts += [Text(), Text(view.foot, style="dim")]
-    return Group(*parts)
+        blocks.append([Text(view.foot, style="dim")])
+    return Group(*_spaced(block for block in blocks if block))
+
+
+def _spaced(blocks: Iterable[list[RenderableType]]) -> Iterator[RenderableType]:
+    """Put an empty line between blocks."""
+    for number, block in enumerate(blocks):
+        yield from [Text(), *block] if number else block
 
 
 def _bullet(text: str) -> RenderableType:
@@ -49,6 +51,7 @@ def _table(table: Table) -> RichTable:
         title_style="bold",
         box=box.SIMPLE_HEAD,
         pad_edge=False,
+        show_edge=False,
         padding=(0, 1),
     )
     for index, header in enumerate(table.headers):
