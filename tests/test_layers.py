@@ -16,13 +16,17 @@ ROOT = Path(__file__).resolve().parents[1]
 LAYERS = [
     {"planner.errors", "planner.words"},
     {"planner.schema"},
-    {"planner.acceptance", "planner.profiles", "planner.memory", "planner.transfers"},
-    {"planner.options"},
-    {"planner.evaluate", "planner.bounds"},
-    {"planner.fleet"},
+    {"planner.acceptance", "planner.profiles", "planner.memory", "planner.transfers", "planner.roofline"},
+    {"planner.derived", "planner.aggregated"},
+    {"planner.options", "planner.validate"},
+    {"planner.evaluate", "planner.measure"},
+    {"planner.fleet", "planner.bounds"},
     {"planner.limits", "planner.rates"},
-    {"planner.milp", "planner.assemble", "planner.assumptions"},
-    {"planner.check", "planner.whatif"},
+    {"planner.question", "planner.assemble", "planner.assumptions"},
+    {"planner.structure"},
+    {"planner.milp"},
+    {"planner.optimise", "planner.check"},
+    {"planner.whatif"},
     {"planner.solve"},
     {"planner.given"},
     {"planner.cli", "planner.fit"},
@@ -33,10 +37,13 @@ BESIDE = {"planner.read", "planner.report"}
 KNOWN_BESIDE = {"planner.errors", "planner.words", "planner.schema"}
 
 INSIDE = {
-    "planner.schema": ["base", "names", "catalog", "scenario", "documents"],
-    "planner.read": ["yaml_tree", "library", "locate", "overrides", "load"],
-    "planner.milp": ["solver", "variables", "constraints", "objective", "program"],
-    "planner.report": ["files", "numbers", "sentences", "tables", "views", "cards", "markdown", "terminal"],
+    "planner.schema": ["base", "names", "hardware", "catalog", "scenario", "documents", "validation"],
+    "planner.read": ["yaml_tree", "library", "locate", "overrides", "load", "measurements"],
+    "planner.structure": ["staircase", "least", "optimise"],
+    "planner.milp": ["solver", "variables", "constraints", "objective", "program", "relaxation", "large"],
+    "planner.roofline": ["arrays", "counts", "hardware", "memory", "power", "passes", "option"],
+    "planner.validate": ["predict", "summary"],
+    "planner.report": ["files", "numbers", "sentences", "tables", "views", "cards", "markdown", "terminal", "figure"],
 }
 
 

@@ -10,7 +10,10 @@ import pytest
 from hardware_examples import ROOT, catalog
 
 from planner.errors import InputError
-from planner.validate import METRICS, Measurement, as_json, figure, measurements, predict, read_measurements, validate
+from planner.read.measurements import measurements, read_measurements
+from planner.report.figure import figure
+from planner.schema.validation import METRICS, Measurement
+from planner.validate import as_json, points, predict, validate
 from planner.validate.predict import precision_named
 from planner.validate.summary import error_summary, measured_value, ordering
 
@@ -202,13 +205,18 @@ def test_published_rows_within_bands() -> None:
     assert summary["j_per_out_tok"].all.median_abs_error < 0.30
 
 
+def drawn_of(rows):
+    result = validate(rows, catalog())
+    return figure(points(rows, result), result)
+
+
 def test_figure_has_a_panel_per_metric() -> None:
     pytest.importorskip("matplotlib", reason="matplotlib is an optional extra")
     rows = [_row(tpot_ms=9.0, power_w=500.0), _row(tpot_ms=12.0, concurrency=64.0).replace(index=1)]
-    drawn = figure(rows, validate(rows, catalog()))
+    drawn = drawn_of(rows)
     assert [axes.get_title().split(":")[0] for axes in drawn.axes] == ["TPOT [ms]", "board power [W]"]
     with pytest.raises(InputError, match="nothing to draw"):
-        figure([_row()], validate([_row()], catalog()))
+        drawn_of([_row()])
 
 
 def test_figure_without_matplotlib_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -221,7 +229,7 @@ def test_figure_without_matplotlib_says_how_to_get_it(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(builtins, "__import__", refuse)
     with pytest.raises(InputError, match="pip install"):
-        figure([_row(tpot_ms=9.0)], validate([_row(tpot_ms=9.0)], catalog()))
+        drawn_of([_row(tpot_ms=9.0)])
 
 
 # ------------------------------------------------------------------------------------------- all public rows

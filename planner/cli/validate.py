@@ -22,14 +22,18 @@ def command(file: str, catalogs: tuple[str, ...], figure: str | None, as_json: b
 
     from planner.cli.common import deliver_data, tell_warnings
     from planner.cli.entries import merged
+    from planner.read.measurements import read_measurements
     from planner.report.cards import validation_view
+    from planner.report.figure import drawn
     from planner.report.files import write_all
     from planner.validate import as_json as document
-    from planner.validate import drawn, read_measurements, validate
+    from planner.validate import points, validate
 
     rows = read_measurements(Path(file))
     result = validate(rows, merged(catalogs))
     if figure is not None:
-        write_all(Path(figure).parent, {Path(figure).name: drawn(rows, result, Path(figure).suffix.lower())})
+        write_all(
+            Path(figure).parent, {Path(figure).name: drawn(points(rows, result), result, Path(figure).suffix.lower())}
+        )
     tell_warnings([f"{result.unpredictable} of {len(rows)} rows cannot be predicted"] if result.unpredictable else [])
     deliver_data(document(result), validation_view(rows, result), "validation", as_json, output)

@@ -11,7 +11,7 @@ from planner.report.tables import Table
 from planner.report.views import View
 from planner.schema.catalog import Catalog, Entry
 from planner.schema.scenario import Scenario
-from planner.validate import ErrorSummary, Measurement, Validation
+from planner.schema.validation import ErrorSummary, Measurement, Validation
 
 GROUPS = {"devices": "device", "models": "model", "proposers": "proposer", "links": "link"}
 

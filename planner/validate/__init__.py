@@ -2,22 +2,7 @@
 
 from __future__ import annotations
 
-from planner.validate.figure import drawn, figure
-from planner.validate.measurements import METRICS, Measurement, measurements, read_measurements
-from planner.validate.predict import Prediction, predict
-from planner.validate.summary import ErrorSummary, Validation, as_json, validate
+from planner.validate.predict import predict
+from planner.validate.summary import as_json, points, validate
 
-__all__ = [
-    "METRICS",
-    "ErrorSummary",
-    "Measurement",
-    "Prediction",
-    "Validation",
-    "as_json",
-    "drawn",
-    "figure",
-    "measurements",
-    "predict",
-    "read_measurements",
-    "validate",
-]
+__all__ = ["as_json", "points", "predict", "validate"]

@@ -11,10 +11,9 @@ import numpy as np
 from planner.aggregated import Engine, Serving, engine_named, serve
 from planner.errors import InputError, nearest
 from planner.roofline import Hardware, body_precision, degree_problem, hardware
-from planner.schema.base import Document
 from planner.schema.catalog import Catalog, Model
 from planner.schema.hardware import Precision, Shape
-from planner.validate.measurements import Measurement
+from planner.schema.validation import Measurement, Prediction
 
 PRECISIONS: dict[str, Precision] = {
     "": "bf16",
@@ -31,15 +30,6 @@ PRECISIONS: dict[str, Precision] = {
     "int4": "int4",
     "int8": "int8",
 }
-
-
-class Prediction(Document):
-    """Prediction of one row in the columns of the file, or the reason why there is none."""
-
-    index: int
-    predicted: dict[str, float]
-    reason: str | None
-    assumed: tuple[str, ...] = ()
 
 
 class _Unpredictable(Exception):  # noqa: N818

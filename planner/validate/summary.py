@@ -9,57 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from planner.schema.base import Document
 from planner.schema.catalog import Catalog
-from planner.validate.measurements import METRICS, Measurement
-from planner.validate.predict import Prediction, devices_of, predict
+from planner.schema.validation import (
+    METRICS,
+    ErrorSummary,
+    Measurement,
+    MetricSummary,
+    Ordering,
+    Prediction,
+    Validation,
+    Worst,
+)
+from planner.validate.predict import devices_of, predict
 
 WORST_ROWS = 10
-
-
-class ErrorSummary(Document):
-    """Relative errors (predicted/measured − 1) of a group of rows."""
-
-    count: int
-    median_abs_error: float
-    p90_abs_error: float
-    bias: float
-
-
-class MetricSummary(Document):
-    """Errors of one metric over all rows, by device and by model."""
-
-    all: ErrorSummary
-    by_device: dict[str, ErrorSummary]
-    by_model: dict[str, ErrorSummary]
-
-
-class Ordering(Document):
-    """Pairs of device types under one load: how many the prediction orders as the measurement does."""
-
-    pairs: int
-    agreeing: int
-    share: float | None
-
-
-class Worst(Document):
-    """A row far from its prediction."""
-
-    index: int
-    metric: str
-    measured: float
-    predicted: float
-    error: float
-
-
-class Validation(Document):
-    """Predictions of all rows and what they say about the model. Rows without a prediction carry a reason."""
-
-    rows: tuple[Prediction, ...]
-    metrics: dict[str, MetricSummary]
-    ordering: Ordering
-    worst: tuple[Worst, ...]
-    unpredictable: int
 
 
 def measured_value(row: Measurement, metric: str) -> float | None:
@@ -97,6 +60,12 @@ def _pairs(rows: Sequence[Measurement], predictions: Sequence[Prediction], metri
         if measured is not None and predicted is not None:
             found.append((row, measured, predicted))
     return found
+
+
+def points(rows: Sequence[Measurement], validation: Validation) -> dict[str, list[tuple[str, float, float]]]:
+    """Give (device, measured, predicted) of every row by metric, to draw."""
+    found = {metric: _pairs(rows, validation.rows, metric) for metric in METRICS}
+    return {metric: [(row.device, one, other) for row, one, other in some] for metric, some in found.items() if some}
 
 
 def _grouped(pairs: Iterable[Pair], key: Callable[[Measurement], str]) -> dict[str, ErrorSummary]:

@@ -1,4 +1,4 @@
-"""Measurements of serving, and the reader of the CSV files that hold them."""
+"""Read CSV files of serving measurements."""
 
 from __future__ import annotations
 
@@ -6,14 +6,10 @@ import csv
 import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated
-
-from pydantic import Field
 
 from planner.errors import InputError, nearest
-from planner.schema.base import Document
+from planner.schema.validation import METRICS, Measurement
 
-METRICS = ("tpot_ms", "ttft_ms", "out_tok_s", "power_w", "j_per_out_tok")
 NUMBERS = (
     *METRICS,
     "n_devices",
@@ -28,33 +24,6 @@ WORDS = ("device", "model", "precision", "framework", "parallelism", "power_scop
 REQUIRED = ("device", "model")
 LARGEST_FILE_BYTES = 50_000_000
 MOST_PROBLEMS = 20
-
-
-class Measurement(Document):
-    """One measured row: what was run, and what was measured of it. A missing cell is null.
-
-    ``power_w`` and ``j_per_out_tok`` are of the device boards; rows whose ``power_scope`` says wall are not compared.
-    """
-
-    index: Annotated[int, Field(ge=0)]
-    device: str
-    model: str
-    precision: str = ""
-    framework: str = ""
-    parallelism: str = ""
-    power_scope: str = ""
-    n_devices: float | None = None
-    isl: float | None = None
-    osl: float | None = None
-    concurrency: float | None = None
-    attention_data_parallel: float | None = None
-    expert_parallel: float | None = None
-    out_tok_s_per_device: float | None = None
-    tpot_ms: float | None = None
-    ttft_ms: float | None = None
-    out_tok_s: float | None = None
-    power_w: float | None = None
-    j_per_out_tok: float | None = None
 
 
 def _number(text: str, where: str, problems: list[str]) -> float | None:
