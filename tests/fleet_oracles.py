@@ -5,7 +5,8 @@ left to choose are rates and counts. Counts are the least that carry the flow, s
 whole number; between two such rates every limit is linear in the rates. One free rate (a common scale, or a share of a
 fixed rate) is therefore a walk over intervals with both ends of the feasible part in closed form. Two free rates (two
 designs share the throughput of one workload) have their best where one of them stands at such a step, or, with
-fractional counts, at a vertex of the limits' rows.
+fractional counts, at a vertex of the limits' rows. More free rates with fractional counts are a linear program, which
+HiGHS solves for each set of designs.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+import highspy
 
 PREFILL, VERIFY, DRAFT_PREFILL, DRAFT = "target_prefill", "target_verify", "draft_prefill", "draft_decode"
 STEP = (VERIFY, DRAFT)
@@ -556,6 +559,80 @@ def _vertex(crew: Crew) -> Best | None:
     return found
 
 
+def mixed_rates(crew: Crew, asked: dict[str, float] | None) -> Best | None:
+    """Any number of designs per workload, private pools, fractional counts: one linear program for all rates.
+
+    Its variables are the rates, a scale of the mix, and the dollars spent.
+    """
+    scenario, aim, number = crew.scenario, crew.scenario.objective, len(crew.designs)
+    assert scenario.counts == "fractional"
+    assert not scenario.shared_pools
+    none = [0.0] * number
+    units = [[float(i == j) for i in range(number)] for j in range(number)]
+    at_zero, *at_units = (crew.margins(rates, crew.serving(rates)) for rates in (none, *units))
+    rows = [([z - one[k] for one in at_units] + [0.0, 0.0], z) for k, z in enumerate(at_zero)]
+    equal = []
+    for name, workload in scenario.workloads.items():
+        mine = [float(one.workload == name) for one in crew.designs]
+        equal.append(([*mine, 0.0, 0.0], asked[name]) if asked else ([*mine, -workload.mix, 0.0], 0.0))
+        if asked is None and workload.limits.demand_rps is not None:
+            rows.append(([-each for each in mine] + [0.0, 0.0], -workload.limits.demand_rps))
+    base, *each = (spent(crew, rates) for rates in (none, *units))
+    for some in subsets(range(len(base))):
+        if aim == "cost":
+            slopes = [sum(one[k] - base[k] for k in some) for one in each]
+            rows.append(([*slopes, 0.0, -1.0], -sum(base[k] for k in some)))
+    costs = {
+        "throughput": [-float(scenario.workloads[one.workload].osl_tokens) for one in crew.designs],
+        "power": [crew.watts(u, crew.serving(u), crew.had(crew.serving(u))) for u in units],
+        "energy": [energy_per_rate(scenario, one, (asked or {}).get(one.workload, 1.0)) for one in crew.designs],
+    }.get(aim, none)
+    if aim == "power":
+        idle = crew.watts(none, crew.serving(none), crew.had(crew.serving(none)))
+        costs = [cost - idle for cost in costs]
+    x = linear_program([*costs, 0.0, 1.0 if aim == "cost" else 0.0], rows, equal)
+    if x is None or sum(x[:number]) <= 0:
+        return None
+    rates = [max(0.0, rate) for rate in x[:number]]
+    return Best(crew.figure(aim, rates, crew.serving(rates)), tuple(crew.designs), tuple(rates))
+
+
+def spent(crew: Crew, rates: Rates) -> list[float]:
+    """Dollars by device type, less than nothing where some that are owned are not used."""
+    had = crew.had(crew.serving(rates))
+    return [(had[d] - crew.owned(d)) * crew.scenario.catalog.devices[d].price.usd_per_hour for d in had]
+
+
+def energy_per_rate(scenario: Any, one: Design, rate: float) -> float:
+    workload = scenario.workloads[one.workload]
+    weights = sum(other.mix for other in scenario.workloads.values())
+    return workload.mix / weights * one.energy_j / (rate * workload.osl_tokens)
+
+
+def subsets(items: Sequence[Any]) -> list[tuple[Any, ...]]:
+    return [some for size in range(1, len(items) + 1) for some in itertools.combinations(items, size)]
+
+
+def linear_program(
+    costs: list[float], rows: list[tuple[list[float], float]], equal: list[tuple[list[float], float]]
+) -> list[float] | None:
+    """Least costs·x over x ≥ 0 with row·x ≤ bound and row·x = value; null where there is none."""
+    solver = highspy.Highs()
+    solver.setOptionValue("output_flag", False)
+    for cost in costs:
+        solver.addVar(0.0, highspy.kHighsInf)
+        solver.changeColCost(solver.getNumCol() - 1, cost)
+    for lows, some in ((True, equal), (False, rows)):
+        for row, bound in some:
+            used = [i for i, value in enumerate(row) if value != 0.0]
+            low = bound if lows else -highspy.kHighsInf
+            solver.addRow(low, bound, len(used), used, [row[i] for i in used])
+    solver.run()
+    if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+        return None
+    return list(solver.getSolution().col_value)
+
+
 # --------------------------------------------------------------------------------------------- all sets
 
 
@@ -584,18 +661,20 @@ def best(scenario: Any) -> Best | None:
 
 
 def sets_of(scenario: Any) -> Iterator[tuple[Design, ...]]:
-    """Every set with one design per workload; of one workload alone also every two, where shares are allowed."""
+    """Every set with one design per workload, or up to two where shares are allowed."""
+    assert scenario.max_shares <= 2
+    sizes = range(1, scenario.max_shares + 1)
     lists = [designs_of(scenario, name) for name in scenario.workloads]
-    yield from itertools.product(*lists)
-    if scenario.max_shares > 1:
-        (alone,) = lists
-        assert scenario.max_shares == 2
-        yield from itertools.combinations(alone, 2)
+    some = ([few for size in sizes for few in itertools.combinations(every, size)] for every in lists)
+    for chosen in itertools.product(*some):
+        yield tuple(itertools.chain.from_iterable(chosen))
 
 
 def _best_of_set(scenario: Any, designs: tuple[Design, ...], rates: dict[str, float] | None) -> Best | None:
     crew, aim = Crew(scenario, designs), scenario.objective
     shared = len(designs) > len(scenario.workloads)
+    if shared and len(scenario.workloads) > 1:
+        return mixed_rates(crew, rates)
     if rates is not None and not shared:
         return at(crew, [rates[one.workload] for one in designs], aim)
     if rates is not None:
@@ -629,11 +708,9 @@ def _bound(scenario: Any, designs: tuple[Design, ...], rates: dict[str, float] |
         return min(one.interactivity_tps for one in designs)
     shared = len(designs) > len(workloads)
     if aim == "throughput" and rates is None:
-        if shared:
+        if shared and len(workloads) == 1:
             return _most_of_two(scenario, designs) * next(iter(workloads.values())).osl_tokens
-        step = [workloads[one.workload].mix for one in designs]
-        tokens = sum(mix * workloads[one.workload].osl_tokens for mix, one in zip(step, designs, strict=True))
-        return _most(scenario, designs, step) * tokens
+        return _most_of_mix(scenario, designs) * sum(w.mix * w.osl_tokens for w in workloads.values())
     assert rates is not None
     if aim == "throughput":
         return sum(rate * workloads[name].osl_tokens for name, rate in rates.items())
@@ -694,8 +771,19 @@ def _most(scenario: Any, designs: Sequence[Design], step: Rates) -> float:
 
 
 def _most_of_two(scenario: Any, designs: Sequence[Design]) -> float:
-    """A rate that no two designs share more of: each request takes at least what the more frugal one takes."""
-    one, other = (uses(scenario, each) for each in designs)
-    least = {key: min(one.get(key, 0.0), other.get(key, 0.0)) for key in _has(scenario)}
-    together = [bound / least[key] for key, bound in _has(scenario).items() if least[key] > 0]
-    return min([*together, sum(_most(scenario, [each], [1.0]) for each in designs)]) * (1 + ROUNDING)
+    """A rate that no two designs of one workload share more of."""
+    alone = sum(_most(scenario, [each], [1.0]) for each in designs)
+    (workload,) = scenario.workloads.values()
+    return min(alone, workload.mix * _most_of_mix(scenario, designs))
+
+
+def _most_of_mix(scenario: Any, designs: Sequence[Design]) -> float:
+    """A scale of the mix that no rates exceed: each request takes at least what its workload's most frugal one takes."""
+    taken: dict[str, list[dict[str, float]]] = {}
+    for one in designs:
+        taken.setdefault(one.workload, []).append(uses(scenario, one))
+    most = math.inf
+    for key, bound in _has(scenario).items():
+        each = sum(scenario.workloads[w].mix * min(u.get(key, 0.0) for u in some) for w, some in taken.items())
+        most = min(most, bound / each if each > 0 else math.inf)
+    return most * (1 + ROUNDING)

@@ -15,8 +15,8 @@ from planner.schema.catalog import Catalog
 from planner.schema.scenario import FleetLimits, Scenario, Servers, Stock, WorkloadLimits
 from planner.words import COUNTS, OBJECTIVES, POWER_BASES
 
-Kind = Literal["pairs", "shares", "servers", "shared"]
-"""Two workloads; one workload with two shares and an inventory; nodes, spares, fill, racks, stock; shared pools."""
+Kind = Literal["pairs", "shares", "mixed", "servers", "shared"]
+"""Two workloads; one with two shares and an inventory; two with two shares; nodes, spares, fill, racks; shared pools."""
 
 T_PHASES, D_PHASES = ("target_prefill", "target_verify"), ("draft_prefill", "draft_decode")
 # Latency in ms and energy in mJ per request, at batch 1.
@@ -89,9 +89,9 @@ def catalog(
 ) -> dict[str, Any]:
     """Devices, models and proposers of a few designs; ``tokens``: of the longest prompt and the longest request."""
     prompt, sequence = tokens
-    types = ["d0", "d1"] if len(drafters) > 1 or kind == "shares" or rng.random() < 0.75 else ["d0"]
+    types = ["d0", "d1"] if len(drafters) > 1 or kind in ("shares", "mixed") or rng.random() < 0.75 else ["d0"]
     # A pool's set of models multiplies the designs: fewer places then.
-    chance = {"pairs": 0.7, "shares": 0.7, "servers": 0.6, "shared": 0.35}[kind]
+    chance = {"pairs": 0.7, "shares": 0.7, "mixed": 0.3, "servers": 0.6, "shared": 0.35}[kind]
     degrees = rng.choice([(1,), (1,), (1, 2)])
     devices: dict[str, Any] = {
         name: {
@@ -179,7 +179,7 @@ def unlimited(rng: random.Random, kind: Kind, **fixed: Any) -> Scenario:
         max(w["isl_tokens"] for w in workloads.values()),
         max(w["isl_tokens"] + w["osl_tokens"] for w in workloads.values()),
     )
-    longest = rng.choice([1, 2, 2]) if kind != "shared" else rng.choice([1, 1, 2])
+    longest = rng.choice({"mixed": [1], "shared": [1, 1, 2]}.get(kind, [1, 2, 2]))
     two = kind == "shared" and number == 2 and rng.random() < 0.4
     drawn = catalog(rng, kind, tokens, longest, ("m0", "m1") if two else ("m0",))
     fields: dict[str, Any] = {
@@ -190,7 +190,7 @@ def unlimited(rng: random.Random, kind: Kind, **fixed: Any) -> Scenario:
         "proposers": tuple(drawn["proposers"]) if rng.random() < 0.9 else (),
         "workloads": workloads,
         "max_draft_length": longest,
-        "max_shares": 2 if kind == "shares" or (kind == "shared" and number == 1) else 1,
+        "max_shares": 2 if kind in ("shares", "mixed") or (kind == "shared" and number == 1) else 1,
         "shared_pools": kind == "shared",
         "objective": rng.choice(OBJECTIVES),
         "counts": rng.choice(COUNTS),
@@ -208,6 +208,8 @@ def unlimited(rng: random.Random, kind: Kind, **fixed: Any) -> Scenario:
         }
     if rng.random() < 0.3:
         fields["transfers"] = {"link": "wire", "kv_exposed_share": rng.choice([0.0, 1.0, 0.5])}
+    if kind == "mixed":
+        fields |= {"counts": "fractional", "servers": {"spare_replicas": rng.choice([0, 0, 1])}}
     fields |= fixed
     if fields["shared_pools"] and fields["objective"] == "throughput":
         fields["max_shares"] = 1
@@ -250,8 +252,8 @@ def with_fleet_limits(
     n = crew.serving(rates)
     had = crew.had(n)
     kinds = [limit for limit in ("power", "cost", "inventory") if rng.random() < 0.4]
-    if kind == "shares":
-        kinds = list({*kinds, "inventory"})
+    if kind in ("shares", "mixed"):
+        kinds = [*(limit for limit in kinds if limit != "inventory"), "inventory"]
     if base.objective == "throughput" and "inventory" not in kinds and "power" not in kinds:
         kinds.append(rng.choice(["power", "inventory"]))
     limits: dict[str, Any] = {}
