@@ -328,8 +328,11 @@ def _nearest_achievable(held: Scenario, tables: Tables, limit: Limit, unasked: R
     if limit.name != "demand":
         question = Question(aims[limit.name], _rates_under(held, unasked), limit.device)
         return _optimum(held, tables, question).value
-    solution = _optimum(held, tables, Question("throughput", None))
-    tokens = sum(w.mix * w.osl_tokens for w in held.workloads.values()) / sum(w.mix for w in held.workloads.values())
+    mix = {name: workload.mix for name, workload in held.workloads.items()}
+    assert limit.workload is not None  # a demand is a workload's
+    asked = {name: limit.bound * weight / mix[limit.workload] for name, weight in mix.items()}
+    solution = _optimum(held, tables, Question("throughput", None, out_of_reach=asked))
+    tokens = sum(w.mix * w.osl_tokens for w in held.workloads.values()) / sum(mix.values())
     return None if solution.value is None else solution.value / tokens
 
 

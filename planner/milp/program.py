@@ -50,11 +50,15 @@ class Assembled:
 
 @dataclass(frozen=True)
 class Question:
-    """What is optimized: an aim (by default the scenario's objective) at exact rates by workload (null: free)."""
+    """What is optimized: an aim (by default the scenario's objective) at exact rates by workload (null: free).
+
+    ``out_of_reach``: rates by workload that are known to be too much, where the limits alone may not bound them.
+    """
 
     aim: Aim
     rates: dict[str, float] | None
     device: str | None = None
+    out_of_reach: dict[str, float] | None = None
 
 
 def question_of(scenario: Scenario) -> Question:
@@ -71,9 +75,10 @@ def assemble(scenario: Scenario, tables: dict[str, CostTable], question: Questio
         If nothing bounds the throughput.
     """
     rates = question.rates
-    unit = _rate_unit_rps(scenario, tables, rates)
+    most = question.out_of_reach if rates is None else rates
+    unit = _rate_unit_rps(scenario, tables, most) if rates is None else max(rates.values())
     program = Program("phaseplan")
-    slots = [add_slot(program, scenario, table, index, unit, rates) for index, table in enumerate(tables.values())]
+    slots = [add_slot(program, scenario, table, index, unit, most) for index, table in enumerate(tables.values())]
     moved = [rows.transfers_between_devices(program, scenario, slot) for slot in slots]
     for slot, transfers in zip(slots, moved, strict=True):
         rows.one_speculation(program, slot)
@@ -96,10 +101,9 @@ def assemble(scenario: Scenario, tables: dict[str, CostTable], question: Questio
     return Assembled(program, slots, moved, goal, rates)
 
 
-def _rate_unit_rps(scenario: Scenario, tables: dict[str, CostTable], rates: dict[str, float] | None) -> float:
-    if rates is not None:
-        return max(rates.values())
-    largest = [_largest_rate(scenario, table) for table in tables.values()]
+def _rate_unit_rps(scenario: Scenario, tables: dict[str, CostTable], most: dict[str, float] | None) -> float:
+    bounds = most or dict.fromkeys(tables, np.inf)
+    largest = [min(_largest_rate(scenario, table), bounds[name]) for name, table in tables.items()]
     if not np.isfinite(max(largest)):
         raise InputError(
             "nothing bounds the throughput: some design uses nothing of what is limited; give --budget-kw,"

@@ -123,7 +123,7 @@ def add_slot(
     table: CostTable,
     index: int,
     rate_unit_rps: float,
-    rates: dict[str, float] | None,
+    most: dict[str, float] | None,
 ) -> Slot:
     """Add the variables of one slot.
 
@@ -135,13 +135,13 @@ def add_slot(
         Position of the slot; it makes the names unique.
     rate_unit_rps
         Flows and rates are in units of this, so that they lie between 0 and about 1.
-    rates
-        Request rates to serve exactly, by workload; null where they are free.
+    most
+        Request rates that are not exceeded, by workload; null where only the limits bound them.
     """
     mask = usable(scenario, table)
     by_option, by_speculation = largest_rates(scenario, table, mask)
-    if rates is not None:
-        by_speculation = np.minimum(by_speculation, rates[table.workload])
+    if most is not None:
+        by_speculation = np.minimum(by_speculation, most[table.workload])
     slot = Slot(f"w{index}", table, rate_unit_rps, by_speculation / rate_unit_rps)
     able = [int(s) for s in np.flatnonzero(runnable(table, mask) & (by_speculation > 0))]
     for s in able:
