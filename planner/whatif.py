@@ -10,6 +10,7 @@ import numpy as np
 
 from planner.assemble import deploy, fill_budgets, throughput_tps
 from planner.errors import InputError
+from planner.fleet import least_count
 from planner.limits import Limit, limits_of, with_bound, without
 from planner.milp.objective import Aim
 from planner.milp.program import Question, Solution, optimise
@@ -327,7 +328,8 @@ def _nearest_achievable(held: Scenario, tables: Tables, limit: Limit, unasked: R
     }
     if limit.name != "demand":
         question = Question(aims[limit.name], _rates_under(held, unasked), limit.device)
-        return _optimum(held, tables, question).value
+        value = _optimum(held, tables, question).value
+        return least_count(value, integer=True) if value is not None and limit.name == "inventory" else value
     mix = {name: workload.mix for name, workload in held.workloads.items()}
     assert limit.workload is not None  # a demand is a workload's
     asked = {name: limit.bound * weight / mix[limit.workload] for name, weight in mix.items()}
