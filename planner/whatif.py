@@ -11,7 +11,7 @@ import numpy as np
 
 from planner.assemble import deploy, fill_budgets, objective_value, throughput_tps
 from planner.errors import InputError
-from planner.fleet import devices_per_unit
+from planner.fleet import devices_per_unit, least_count
 from planner.limits import Limit, limits_of, with_bound, without
 from planner.optimise import optimise
 from planner.options import CostTable, cost_table, speculations_of
@@ -402,8 +402,10 @@ def _nearest_achievable(held: Scenario, tables: Tables, limit: Limit, unasked: R
     rates = _rates_under(held, unasked)
     if limit.name == "demand" and limit.workload is not None:
         others = {name: rate for name, rate in rates.items() if name != limit.workload}
-        return _optimum(held, tables, Question("rate", others, limit.workload)).value
-    return _optimum(held, tables, Question(aims[limit.name], rates, limit.workload, limit.device)).value
+        question = Question("rate", others, limit.workload, out_of_reach={limit.workload: limit.bound})
+        return _optimum(held, tables, question).value
+    value = _optimum(held, tables, Question(aims[limit.name], rates, limit.workload, limit.device)).value
+    return least_count(value, integer=True) if value is not None and limit.name == "inventory" else value
 
 
 def _optimum(scenario: Scenario, tables: Tables, question: Question) -> Solution:

@@ -185,7 +185,7 @@ def _add_memory(rng: random.Random, devices: dict[str, Any], models: dict[str, A
 
 def unlimited(rng: random.Random, **fixed: Any) -> Scenario:
     """A scenario without limits, but with a demand where its objective needs one."""
-    isl, osl = rng.randint(50, 4000), rng.randint(2, 600)
+    isl, osl = rng.randint(50, 4000), rng.randint(2, 9) if rng.random() < 0.15 else rng.randint(10, 600)
     cached = rng.choice([0, 0, rng.randint(0, isl - 1)])
     drawn = catalog(rng, isl - cached, isl + osl)
     fields: dict[str, Any] = {

@@ -87,6 +87,7 @@ FLAGS = {
     "set-dangling-device": "--set limits.inventory.gpuu=5 --budget-kw 50",
     "set-catalog": "--set catalog=reference --budget-kw 50",
     "set-extends": "--set extends=reference --budget-kw 50",
+    "set-on-a-whole-catalog": "catalog show reference --set catalog.devices.gpu.idle_power_w=80",
     "set-several": "--set foo=1 --set pue=0 --set a..b=1 --set proposers.9=x --set max_draft_length=x --budget-kw 50",
     "place-without-device": "--place draft_decode --budget-kw 50",
     "place-empty-device": "--place draft_decode= --budget-kw 50",

@@ -29,7 +29,7 @@ class Built:
         self.scenario, self.program = scenario, Program("tiny")
         table = cost_table(scenario, "chat")
         shares = range(scenario.max_shares)
-        self.slots = [add_slot(self.program, scenario, table, (0, share), unit, None) for share in shares]
+        self.slots = [add_slot(self.program, scenario, table, (0, share), unit, {}) for share in shares]
         self.slot = self.slots[0]
         self.pools = add_pools(self.program, scenario, self.slots)
         self.devices = add_devices(self.program, scenario, self.pools)

@@ -92,6 +92,8 @@ def nearest(scenario, limit, held):
     aim = AIMS[limit.name]
     rate = None if limit.name == "demand" else rate_of(scenario, held)
     value = oracles.best_for(only(scenario, held), aim, rate, limit.device).value
+    if limit.name == "inventory" and value is not None:
+        return float(math.ceil(value * (1 - oracles.ROUNDING)))
     return value / scenario.workloads["w"].osl_tokens if limit.name == "demand" and value is not None else value
 
 
@@ -153,13 +155,13 @@ def moved(scenario, limit, value, slack):
     """The scenario with a limit moved to a value, and a relative slack further; an inventory is whole."""
     bound = value * (1 - slack if limit.is_floor else 1 + slack)
     if limit.name == "inventory":
-        bound = math.ceil(value - SLACK) - (slack < 0)
+        bound = value - (slack < 0)
     return with_bound(scenario, limit, bound)
 
 
 def mended(scenario, limit, held, value, slack):
     """Whether moving the limit to the value mends the conflict with what is held."""
-    if limit.name == "inventory" and value < SLACK and slack < 0:
+    if limit.name == "inventory" and value == 0.0 and slack < 0:
         return False
     other = moved(scenario, limit, value, slack)
     names = {(one.name, one.device) for one in (*held, limit)}
@@ -267,3 +269,21 @@ def test_many_limits_are_explained_by_few_questions(monkeypatch):
     conflict = whatif.smallest_conflict(scenario, {"chat": cost_table(scenario, "chat")})
     assert [(limit.name, limit.device) for limit in conflict] == [("inventory", "lpu"), ("interactivity_floor", None)]
     assert len(asked) < 60
+
+
+def test_a_demand_is_explained_though_a_device_without_limit_exists():
+    """A second gpu, without limit, misses the floor only by its link: to the bounds it looks as if it could serve."""
+    floor, asked = 1.6 / 0.0425, 100.0
+    scenario = tiny(
+        {"interactivity_floor_tps": floor, "demand_rps": asked}, {"inventory": {"gpu": 12}}, objective="cost"
+    )
+    gpu = scenario.catalog.devices["gpu"]
+    decode = gpu.profiles["small"]["draft_decode"]["b2"].replace(latency_ms={"per_token": 2.0})
+    near = {**gpu.profiles, "small": {**gpu.profiles["small"], "draft_decode": {"b2": decode}}}
+    devices = {"big": gpu.replace(profiles={"target": gpu.profiles["target"]}), "gpu": gpu.replace(profiles=near)}
+    catalog = scenario.catalog.replace(devices={**scenario.catalog.devices, **devices})
+    rows = solve(scenario.replace(catalog=catalog, proposers=("drafter",))).infeasibility
+    assert [row.limit for row in rows[:3]] == ["inventory", "interactivity_floor", "demand"]
+    assert rows[2].holding == {"inventory": 12.0, "interactivity_floor": floor}
+    # Ten of twelve verify, 20 ms a request and step, at 80 %; one prefills, one drafts, the lpu prefills the draft.
+    assert rows[2].achievable == pytest.approx(10 * 0.8 / (101 / 1.6 * 0.020))

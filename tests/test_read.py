@@ -1,5 +1,6 @@
 """From files to scenarios: YAML 1.2, where values were given, extending, catalogs, and reading what was written."""
 
+import contextlib
 import hashlib
 import json
 import math
@@ -7,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import scenarios
 
@@ -26,6 +27,15 @@ def write(folder, name, content):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(content if isinstance(content, str) else json.dumps(content, ensure_ascii=False), encoding="utf-8")
     return str(path)
+
+
+def refused(path):
+    """Problems of a catalog; none where it is read."""
+    try:
+        read_catalog(path)
+    except InputError as error:
+        return error.problems
+    return ()
 
 
 def problems_of(path, *overrides):
@@ -142,6 +152,61 @@ def test_problems_are_told_by_file_and_line_each_once():
         raise_all(problems)
     assert caught.value.problems == ("b:1: z", "b:3: x", "a:9: y")
     raise_all([])
+
+
+PIECES = [
+    "- ",
+    "{",
+    "}",
+    "[",
+    "]",
+    ": ",
+    "\n",
+    "  ",
+    "\t",
+    "null",
+    "1e999",
+    ".nan",
+    "-1",
+    "'",
+    '"',
+    "&a ",
+    "*a",
+    "!x ",
+    "|",
+    "? ",
+    "#",
+]
+MANGLED = st.tuples(st.integers(0, 10_000), st.sampled_from(PIECES), st.integers(0, 12))
+
+
+@given(st.text(max_size=200) | st.lists(st.sampled_from(PIECES)).map("".join))
+def test_any_text_is_read_or_refused(text):
+    with contextlib.suppress(InputError):
+        parse(text, "file")
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_read_or_refused(content):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "file.yaml"
+        path.write_bytes(content)
+        with contextlib.suppress(InputError):
+            read_catalog(str(path))
+
+
+@settings(max_examples=200)
+@given(st.lists(MANGLED, min_size=1, max_size=4))
+def test_a_mangled_catalog_is_read_or_refused_line_by_line(changes):
+    text = library.find("catalog", "reference")[0].read_text(encoding="utf-8")
+    for place, piece, length in changes:
+        start = place % len(text)
+        text = text[:start] + piece + text[start + length :]
+    with tempfile.TemporaryDirectory() as folder:
+        path = write(Path(folder), "catalog.yaml", text)
+        for problem in refused(path):
+            assert problem.startswith(f"{path}:")
+            assert "\n" not in problem
 
 
 # ------------------------------------------------------------------------------------- finding and extending

@@ -45,11 +45,16 @@ def show(name: str, scenario: str, sets: tuple[str, ...], as_json: bool, output:
     applied, and then in every bundled catalog.
     """
     from planner.cli.common import deliver_data
+    from planner.errors import InputError
     from planner.read import library
     from planner.read.load import read_catalog
     from planner.report.cards import catalog_view, entry_view
 
     if library.is_path(name) or name in library.names("catalog"):
+        if sets:
+            raise InputError(
+                f"--set {sets[0]}: it changes a scenario's catalog; name one of its entries instead of '{name}'"
+            )
         catalog = read_catalog(name)
         data = catalog.model_dump(mode="json", exclude_unset=True)
         deliver_data(data, catalog_view(name, catalog), "catalog", as_json, output)

@@ -48,10 +48,11 @@ def assemble(scenario: Scenario, tables: dict[str, CostTable], question: Questio
         If nothing bounds the throughput.
     """
     rates = question.rates
-    unit = _rate_unit_rps(scenario, tables, rates)
+    most = {**question.out_of_reach, **(rates or {})}
+    unit = _rate_unit_rps(scenario, tables, most)
     program = Program("phaseplan")
     slots = [
-        add_slot(program, scenario, table, (index, share), unit, rates)
+        add_slot(program, scenario, table, (index, share), unit, most)
         for index, table in enumerate(tables.values())
         for share in range(scenario.max_shares)
     ]
@@ -95,11 +96,15 @@ def _forward_w(slots: Sequence[Slot], transfers: Sequence[Transfers]) -> Linear:
     return total
 
 
-def _rate_unit_rps(scenario: Scenario, tables: dict[str, CostTable], rates: dict[str, float] | None) -> float:
-    free = {name: _largest_rate(scenario, table) for name, table in tables.items() if name not in (rates or {})}
-    if not np.isfinite(max(free.values(), default=0.0)):
+def _rate_unit_rps(scenario: Scenario, tables: dict[str, CostTable], most: dict[str, float]) -> float:
+    rates = [most.get(name, np.inf) for name in tables]
+    largest = [
+        rate if np.isfinite(rate) else _largest_rate(scenario, tables[name])
+        for name, rate in zip(tables, rates, strict=True)
+    ]
+    if not np.isfinite(max(largest)):
         raise InputError(NOTHING_BOUNDS)
-    return max([*free.values(), *(rates or {}).values()]) or 1.0
+    return max(largest) or 1.0
 
 
 def _largest_rate(scenario: Scenario, table: CostTable) -> float:

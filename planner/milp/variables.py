@@ -149,7 +149,7 @@ def add_slot(
     table: CostTable,
     position: tuple[int, int],
     rate_unit_rps: float,
-    rates: dict[str, float] | None,
+    most: dict[str, float],
 ) -> Slot:
     """Add the variables of one slot.
 
@@ -161,13 +161,12 @@ def add_slot(
         Of the workload, and of the slot among the workload's; it makes the names unique.
     rate_unit_rps
         Flows and rates are in units of this, so that they lie between 0 and about 1.
-    rates
-        Request rates to serve exactly, by workload; missing or null where they are free.
+    most
+        Request rates that are not exceeded, by workload; missing where only the limits bound them.
     """
     mask = usable(scenario, table)
     by_option, by_speculation = largest_rates(scenario, table, mask)
-    if rates is not None:
-        by_speculation = np.minimum(by_speculation, rates.get(table.workload, np.inf))
+    by_speculation = np.minimum(by_speculation, most.get(table.workload, np.inf))
     index, share = position
     prefix = f"w{index}" if scenario.max_shares == 1 else f"w{index}k{share}"
     slot = Slot(prefix, share, table, rate_unit_rps, by_speculation / rate_unit_rps)

@@ -233,7 +233,7 @@ def _rate(fleet: _Fleet, question: Question) -> Answer | None:
     """Largest rate of one workload within the budget, the others at exact rates."""
     free, fixed = question.workload, question.rates or {}
     assert free is not None
-    high = _largest_scale(fleet, {free: 1.0})
+    high = _largest_scale(fleet, {free: 1.0}, question.out_of_reach.get(free, np.inf))
 
     def rates(rate: float) -> Rates:
         return {**fixed, free: rate}
@@ -247,16 +247,17 @@ def _rate(fleet: _Fleet, question: Question) -> Answer | None:
     return rates(low), _own, fleet.least(rates(low))[1], high
 
 
-def _largest_scale(fleet: _Fleet, shares: dict[str, float]) -> float:
+def _largest_scale(fleet: _Fleet, shares: dict[str, float], most: float = np.inf) -> float:
     scales = []
     for name in shares:
         table = fleet.tables[name]
         mask = usable(fleet.scenario, table)
         rates = largest_rates(fleet.scenario, table, mask)[1][runnable(table, mask)]
         scales.append(float(rates.max(initial=0.0)) / shares[name])
-    if not np.isfinite(min(scales)):
+    largest = min(*scales, most)
+    if not np.isfinite(largest):
         raise InputError(NOTHING_BOUNDS)
-    return min(scales)
+    return largest
 
 
 def _interactivity(fleet: _Fleet, question: Question) -> Answer | None:
