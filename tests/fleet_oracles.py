@@ -1,7 +1,7 @@
 """Several workloads on one fleet by loops over sets of designs and counts, from the raw fields of catalog and scenario.
 
-Plain arithmetic and no solver: nothing of planner is called, the documents are only read. For one set of designs what is
-left to choose are rates and counts. Counts are the least that carry the flow, so they only step where a need passes a
+Plain arithmetic: nothing of planner is called, the documents are only read. For one set of designs what is left to
+choose are rates and counts. Counts are the least that carry the flow, so they only step where a need passes a
 whole number; between two such rates every limit is linear in the rates. One free rate (a common scale, or a share of a
 fixed rate) is therefore a walk over intervals with both ends of the feasible part in closed form. Two free rates (two
 designs share the throughput of one workload) have their best where one of them stands at such a step, or, with
@@ -79,7 +79,7 @@ def kv_bytes(scenario: Any, model: str, workload: Any) -> float:
 
 @dataclass(frozen=True)
 class Work:
-    """One phase of a design: its place, and per request/s the replicas at work, the replicas that hold its KV, watts."""
+    """One phase of a design: its place, and per request/s the replicas at work, those that hold its KV, and watts."""
 
     phase: str
     device: str
@@ -100,11 +100,6 @@ class Design:
     interactivity_tps: float
     ttft_s: float
     energy_j: float
-
-    @property
-    def named(self) -> tuple[Any, ...]:
-        places = {work.phase: (work.device, work.degree, work.batch, work.models) for work in self.works}
-        return self.workload, self.proposer, self.length, tuple(sorted(places.items()))
 
 
 Offer = tuple[str, int, int, tuple[str, ...], float, float, float]
@@ -206,6 +201,25 @@ def design(scenario: Any, name: str, proposer: str | None, length: int, places: 
     moved = target_kv[1] + draft_kv[1] + steps * exchange[1]
     energy_j = sum(work.energy_j for work in works) + moved
     return Design(name, proposer, length, tuple(works), E / step_s, ttft_s, energy_j)
+
+
+def own(scenario: Any, named: Any) -> Design:
+    """One of planner's designs with the loops' own figures; its options must be on offer and its batches fit."""
+    workload, drafting = scenario.workloads[named.workload], named.speculation
+    prompt = workload.isl_tokens - workload.cached_prefix_tokens
+    tokens = {VERIFY: drafting.draft_length + 1, DRAFT: drafting.draft_length}
+    places = {}
+    for phase, option in named.options.items():
+        if option is None:
+            continue
+        target = phase in (PREFILL, VERIFY)
+        model = scenario.target if target else scenario.catalog.proposers[drafting.proposer].model
+        asked = option.device, option.tensor_parallel, option.batch_size, option.models or (model,)
+        (places[phase],) = (
+            offer for offer in offers(scenario, workload, phase, model, tokens.get(phase, prompt)) if offer[:4] == asked
+        )
+    assert (drafting.proposer, drafting.draft_length) in drafts(scenario, workload)
+    return design(scenario, named.workload, drafting.proposer, drafting.draft_length, places)
 
 
 def moves(
@@ -402,7 +416,7 @@ def takes(rack: Any, device: str) -> bool:
 
 
 def houses(scenario: Any, units: dict[str, int], per_unit: Any) -> bool:
-    """Whether whole nodes (or devices) find a place: every way to spread them over the racks, one type after another."""
+    """Whether whole nodes (or devices) find a place: every way to spread them over the racks, type after type."""
     racks = list(scenario.servers.racks.values())
     left = [rack.power_limit_kw * 1e3 * (1 + ROUNDING) for rack in racks]
     order = list(units.items())
@@ -619,6 +633,7 @@ def linear_program(
     """Least costs·x over x ≥ 0 with row·x ≤ bound and row·x = value; null where there is none."""
     solver = highspy.Highs()
     solver.setOptionValue("output_flag", False)
+    solver.setOptionValue("threads", 1)  # HiGHS keeps the first number of threads that a process asks for
     for cost in costs:
         solver.addVar(0.0, highspy.kHighsInf)
         solver.changeColCost(solver.getNumCol() - 1, cost)
@@ -778,7 +793,7 @@ def _most_of_two(scenario: Any, designs: Sequence[Design]) -> float:
 
 
 def _most_of_mix(scenario: Any, designs: Sequence[Design]) -> float:
-    """A scale of the mix that no rates exceed: each request takes at least what its workload's most frugal one takes."""
+    """A scale of the mix that no rates exceed: a request takes at least what its workload's most frugal one takes."""
     taken: dict[str, list[dict[str, float]]] = {}
     for one in designs:
         taken.setdefault(one.workload, []).append(uses(scenario, one))

@@ -16,7 +16,7 @@ from planner.schema.scenario import FleetLimits, Scenario, Servers, Stock, Workl
 from planner.words import COUNTS, OBJECTIVES, POWER_BASES
 
 Kind = Literal["pairs", "shares", "mixed", "servers", "shared"]
-"""Two workloads; one with two shares and an inventory; two with two shares; nodes, spares, fill, racks; shared pools."""
+"""Two workloads; one with two shares and a stock; two with two shares; nodes, spares, fill and racks; shared pools."""
 
 T_PHASES, D_PHASES = ("target_prefill", "target_verify"), ("draft_prefill", "draft_decode")
 # Latency in ms and energy in mJ per request, at batch 1.
@@ -91,7 +91,7 @@ def catalog(
     prompt, sequence = tokens
     types = ["d0", "d1"] if len(drafters) > 1 or kind in ("shares", "mixed") or rng.random() < 0.75 else ["d0"]
     # A pool's set of models multiplies the designs: fewer places then.
-    chance = {"pairs": 0.7, "shares": 0.7, "mixed": 0.3, "servers": 0.6, "shared": 0.35}[kind]
+    chance = {"servers": 0.6, "shared": 0.35, "mixed": 0.3 if longest else 0.9}.get(kind, 0.7)
     degrees = rng.choice([(1,), (1,), (1, 2)])
     devices: dict[str, Any] = {
         name: {
@@ -179,7 +179,7 @@ def unlimited(rng: random.Random, kind: Kind, **fixed: Any) -> Scenario:
         max(w["isl_tokens"] for w in workloads.values()),
         max(w["isl_tokens"] + w["osl_tokens"] for w in workloads.values()),
     )
-    longest = rng.choice({"mixed": [1], "shared": [1, 1, 2]}.get(kind, [1, 2, 2]))
+    longest = rng.choice({"mixed": [0, 0, 1], "shared": [1, 1, 2]}.get(kind, [1, 2, 2]))
     two = kind == "shared" and number == 2 and rng.random() < 0.4
     drawn = catalog(rng, kind, tokens, longest, ("m0", "m1") if two else ("m0",))
     fields: dict[str, Any] = {
@@ -210,6 +210,7 @@ def unlimited(rng: random.Random, kind: Kind, **fixed: Any) -> Scenario:
         fields["transfers"] = {"link": "wire", "kv_exposed_share": rng.choice([0.0, 1.0, 0.5])}
     if kind == "mixed":
         fields |= {"counts": "fractional", "servers": {"spare_replicas": rng.choice([0, 0, 1])}}
+        fields["objective"] = rng.choice(["throughput", fields["objective"]])
     fields |= fixed
     if fields["shared_pools"] and fields["objective"] == "throughput":
         fields["max_shares"] = 1
@@ -262,7 +263,7 @@ def with_fleet_limits(
     everything = kinds == ["inventory"]
     if "inventory" in kinds or rng.random() < 0.2:
         limits["inventory"] = {
-            name: stock(rng, kind, had.get(name, 0.0), everything)
+            name: stock(rng, kind, had.get(name, 0.0), everything or kind == "mixed")
             for name in base.catalog.devices
             if everything or rng.random() < 0.7
         }

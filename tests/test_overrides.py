@@ -11,6 +11,7 @@ from planner.errors import InputError
 from planner.read.load import read_scenario
 from planner.read.overrides import parse_assignments, set_all, set_key
 from planner.read.yaml_tree import Mark, Tree, parse
+from planner.schema.scenario import Stock
 
 FLAG = Mark("--set x")
 
@@ -174,7 +175,7 @@ def test_every_kind_of_field_can_be_set():
     )
     gpu = scenario.catalog.devices["gpu"]
     assert (scenario.max_draft_length, scenario.objective, scenario.proposers, scenario.pue) == (8, "energy", (), 1.25)
-    assert scenario.limits.inventory == {"gpu": 3}
+    assert scenario.limits.inventory == {"gpu": Stock(purchasable=3)}
     assert (gpu.idle_power_w, gpu.price.usd_per_hour) == (80.0, 2.5)
     assert gpu.profiles["drafter"]["draft_decode"]["b1"].latency_ms.per_token == 5.0
     assert gpu.profiles["target"]["target_verify"]["b1"].energy_mj.base is None

@@ -69,27 +69,12 @@ def test_the_structure_answers_nearly_all_that_separates():
 
 
 def assert_holds(scenario: Scenario, designs: tuple, value: float) -> None:
-    crew = oracles.Crew(scenario, [own_design(scenario, design) for design, _ in designs])
+    crew = oracles.Crew(scenario, [oracles.own(scenario, design) for design, _ in designs])
     rates = [rate for _, rate in designs]
     n = crew.serving(rates)
     assert crew.figure(scenario.objective, rates, n) == pytest.approx(value, rel=RELATIVE)
     assert min(crew.margins(rates, n), default=0.0) >= -RELATIVE
     assert all(oracles.keeps_promises(scenario.workloads[one.workload].limits, one) for one in crew.designs)
-
-
-def own_design(scenario: Scenario, design: object) -> oracles.Design:
-    """One of planner's designs with the loops' own figures."""
-    workload, speculation = scenario.workloads[design.workload], design.speculation
-    drafter = None if speculation.proposer is None else scenario.catalog.proposers[speculation.proposer].model
-    tokens = {"target_verify": speculation.draft_length + 1, "draft_decode": speculation.draft_length}
-    places = {}
-    for phase, option in design.options.items():
-        if option is not None:
-            model = drafter if phase.startswith("draft") else scenario.target
-            offers = oracles.offers(scenario, workload, phase, model, tokens.get(phase, workload.isl_tokens))
-            place = (option.device, option.tensor_parallel, option.batch_size)
-            (places[phase],) = (offer for offer in offers if offer[:3] == place)
-    return oracles.design(scenario, design.workload, speculation.proposer, speculation.draft_length, places)
 
 
 # -------------------------------------------------------------------------------------- the least cost of one workload
