@@ -219,9 +219,12 @@ def _limit_problems(plan: doc.Plan, deployed: Deployed) -> list[str]:
     for index, (row, other) in enumerate(zip(plan.limits, expected, strict=True)):
         # The slack is a small difference: rounding of the bound's size is not an error in it.
         same_slack = _near(row.slack, other.slack, abs(other.bound))
-        # Without a proof it is null; a limit with slack may bind all the same.
-        binding = None if row.binding is None and plan.status != "optimal" else row.binding or other.binding
-        changes = {"slack": row.slack if same_slack else other.slack, "binding": binding}
+        # A limit with something left may bind all the same, which only solving again can tell.
+        unknown = row.name != "memory" and not other.binding
+        changes = {
+            "slack": row.slack if same_slack else other.slack,
+            "binding": row.binding if unknown else other.binding,
+        }
         left_out = {"marginal_value", "marginal_delta"}
         found += _differences(
             f"limits.{index}", row.model_dump(exclude=left_out), other.replace(**changes).model_dump(exclude=left_out)

@@ -146,7 +146,7 @@ def _limits(
     if proven:
         rows = whatif.limit_rows(scenario, tables, values, reached, settings.tick, settings.time_limit_s)
         return (*rows, *memory_rows(deployed))
-    unproven = (whatif.limit_row(limit, value, binding=None) for limit, value in values)
+    unproven = (whatif.limit_row(limit, value, whatif.is_used_up(limit, value) or None) for limit, value in values)
     return (*unproven, *memory_rows(deployed))
 
 

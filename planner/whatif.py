@@ -82,7 +82,7 @@ def limit_rows(
 
     tick("what more of each limit would buy")
     marginal = _effects(scenario, tables, limits, relaxed, reached, time_limit_s)
-    loose = [limit for limit, value in values if not marginal[limit] and not _is_used_up(limit, value)]
+    loose = [limit for limit, value in values if not marginal[limit] and not is_used_up(limit, value)]
     tick("which limits bind")
     freed = _effects(scenario, tables, loose, dropped, reached, time_limit_s)
     binding = {limit: bool(freed.get(limit, 1.0)) for limit in limits}
@@ -91,7 +91,8 @@ def limit_rows(
     )
 
 
-def _is_used_up(limit: Limit, value: float | None) -> bool:
+def is_used_up(limit: Limit, value: float | None) -> bool:
+    """Whether nothing of a limit is left."""
     return value is not None and limit.is_met_exactly(value)
 
 

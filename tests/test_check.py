@@ -107,7 +107,8 @@ def test_every_word_is_recomputed(plan):
 def test_every_value_that_is_left_out_is_missed(plan):
     document = json.loads(plan.model_dump_json())
     for path, value in leaves(document):
-        if value is None or path[0] in ("assumptions", "warnings"):
+        # Whether a limit with something left binds is null where it was not solved again.
+        if value is None or path[0] in ("assumptions", "warnings") or path[-1] == "binding":
             continue
         try:
             without = changed(plan, path, None)
@@ -129,6 +130,14 @@ def test_a_limit_that_is_used_up_binds():
     used_up = solve(scenario)
     assert used_up.limits[0].binding is True
     assert check(changed(used_up, ("limits", 0, "binding"), False), scenario)
+    assert check(changed(used_up, ("limits", 0, "binding"), None), scenario)
+
+
+def test_whether_memory_binds_is_recomputed(plan):
+    rows = [(index, row) for index, row in enumerate(plan.limits) if row.name == "memory"]
+    assert len(rows) == 2
+    for index, row in rows:
+        assert check(changed(plan, ("limits", index, "binding"), not row.binding), SCENARIO)
 
 
 # --------------------------------------------------------------- a plan consistent in itself, but not with its scenario

@@ -9,7 +9,7 @@ from planner.errors import InputError
 from planner.milp.program import Question, optimise
 from planner.options import cost_table
 from planner.schema.scenario import Scenario
-from planner.solve import solve
+from planner.solve import Settings, solve
 from planner.words import COUNTS, OBJECTIVES
 
 RELATIVE = 1e-6
@@ -119,6 +119,22 @@ def test_among_equals_the_plan_takes_the_options_of_least_power():
 
 def watts(scenario, one, rate):
     return oracles.watts(scenario, one, rate, oracles.counts(scenario, one, rate))
+
+
+@pytest.mark.parametrize("limit_s", [1e-9, 1e-3, 3e-3, 1e-2])
+def test_stopped_early_the_plan_holds_and_the_bound_is_none_too_good(limit_s):
+    for seed in range(5):
+        scenario = strategies.seeded(f"throughput integer {seed}", objective="throughput", counts="integer")
+        best, plan = oracles.best(scenario), solve(scenario, Settings(time_limit_s=limit_s))
+        assert best.feasible or plan.status in ("infeasible", "no_incumbent")
+        if not plan.deployments:
+            assert plan.status == "no_incumbent" or not best.feasible
+            assert plan.objective.value is None
+            continue
+        assert plan.status in ("optimal", "feasible")
+        assert plan.objective.value <= best.value * (1 + RELATIVE)
+        assert plan.objective.best_bound >= best.value * (1 - RELATIVE)
+        assert (plan.status == "optimal") == (plan.objective.gap <= RELATIVE)
 
 
 def test_most_cases_are_decided_by_their_limits():

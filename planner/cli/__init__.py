@@ -40,6 +40,7 @@ def run(arguments: list[str]) -> int:
     import click
 
     from planner.cli.app import plan
+    from planner.cli.mistakes import tell
     from planner.errors import InputError
 
     try:
@@ -50,8 +51,8 @@ def run(arguments: list[str]) -> int:
             click.echo(f"error: {problem}", err=True)
         return EXIT_BAD_INPUT
     except click.ClickException as error:
-        error.show()
-        return error.exit_code
+        tell(error)
+        return EXIT_BAD_INPUT
     except (KeyboardInterrupt, click.Abort):
         click.echo("interrupted", err=True)
         return EXIT_INTERRUPTED

@@ -9,6 +9,7 @@ import click
 from click.core import ParameterSource
 
 from planner import __version__
+from planner.cli.mistakes import Group
 from planner.cli.options import question_options, scenario_options
 
 _SUBCOMMANDS = {
@@ -22,7 +23,7 @@ _SUBCOMMANDS = {
 }
 
 
-class LazyGroup(click.Group):
+class LazyGroup(Group):
     """A group that imports a subcommand only when it runs or shows its own help."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -35,16 +36,6 @@ class LazyGroup(click.Group):
             return None
         command: click.Command = import_module(_SUBCOMMANDS[cmd_name][0]).command
         return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find a subcommand, or name the nearest ones."""
-        from planner.errors import nearest
-
-        if args and args[0] not in _SUBCOMMANDS:
-            raise click.UsageError(f"No such command '{args[0]}' ({nearest(args[0], _SUBCOMMANDS)}).", ctx)
-        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the subcommands without importing them."""
@@ -81,6 +72,6 @@ def plan(ctx: click.Context, /, **values: Any) -> int | None:  # noqa: ANN401
     ]
     if early:
         raise click.UsageError(
-            f"Options come after the command: write 'plan {ctx.invoked_subcommand} {' … '.join(early)} …'.", ctx
+            f"options come after the command: write 'plan {ctx.invoked_subcommand} {' … '.join(early)} …'", ctx
         )
     return None

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from planner.cli.mistakes import Group
 from planner.cli.options import output_options, scenario_options
 from planner.cli.types import LibraryName
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from planner.schema.catalog import Catalog, Entry
 
 
-@click.group("catalog")
+@click.group("catalog", cls=Group)
 def command() -> None:
     """List and show what exists: devices, models, proposers."""
 

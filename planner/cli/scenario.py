@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import click
 
+from planner.cli.mistakes import Group
 from planner.cli.options import output_options, scenario_options
 from planner.cli.types import LibraryName
 
 
-@click.group("scenario")
+@click.group("scenario", cls=Group)
 def command() -> None:
     """List and show what is asked."""
 
