@@ -32,6 +32,8 @@ TEXTS = {
 HELPS = {
     "plan": [],
     "evaluate": ["evaluate"],
+    "profile": ["profile"],
+    "validate": ["validate"],
     "catalog": ["catalog"],
     "catalog-list": ["catalog", "list"],
     "catalog-show": ["catalog", "show"],
@@ -202,11 +204,12 @@ def test_a_plan_that_is_not_proven_is_0_and_says_so(capsys, monkeypatch):
         return replace(outcome, termination="limit", bound=outcome.objective - 0.02 * abs(outcome.objective))
 
     monkeypatch.setattr(program, "solve", stopped)
-    code, out, _ = said(capsys, *MAIN_JOB, "--time-limit-s", "1")
+    coupled = [*MAIN_JOB, "--set", "limits.inventory.accelerator=100", "--time-limit-s", "1"]
+    code, out, _ = said(capsys, *coupled)
     assert code == 0
     assert out.startswith("Plan for reference: feasible\n")
     assert "best found at the time limit" in out
-    code, out, _ = said(capsys, *MAIN_JOB, "--time-limit-s", "1", "--json")
+    code, out, _ = said(capsys, *coupled, "--json")
     plan = json.loads(out)
     assert (code, plan["status"]) == (0, "feasible")
     assert plan["objective"]["best_bound"] > plan["objective"]["value"]
