@@ -150,7 +150,6 @@ REFUSED = [
     "scenario-ranges",
     "scenario-candidates",
     "scenario-no-workload",
-    "scenario-two-workloads",
 ]
 
 
