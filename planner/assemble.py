@@ -234,6 +234,27 @@ def limit_values(deployed: Deployed) -> list[tuple[Limit, float | None]]:
     return [(limit, value_of(limit, deployed)) for limit in limits_of(deployed.scenario)]
 
 
+def limit_row(
+    limit: Limit, value: float | None, binding: bool | None, change: float | None = None, step: float = 0.0
+) -> doc.LimitRow:
+    """Write one limit; ``change`` of the objective for ``step`` of the bound is null where it was not re-solved."""
+    return doc.LimitRow(
+        name=limit.name,
+        workload=limit.workload,
+        device=limit.device,
+        rack=limit.rack,
+        phase=None,
+        basis=limit.basis,
+        unit=limit.unit,
+        bound=limit.bound,
+        value=value,
+        slack=None if value is None else limit.slack(value),
+        binding=binding,
+        marginal_value=None if change is None else change / step + 0.0,
+        marginal_delta=None if change is None else step,
+    )
+
+
 def memory_rows(deployed: Deployed) -> tuple[doc.LimitRow, ...]:
     """Write how full the memory of each pool is, in sequences of its phases; binding where it sizes the pool."""
     rows = []

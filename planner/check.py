@@ -11,6 +11,7 @@ from planner.assemble import (
     deploy,
     deployment_document,
     fleet_documents,
+    limit_row,
     limit_values,
     memory_rows,
     objective_document,
@@ -212,7 +213,10 @@ def _figure_problems(plan: doc.Plan, deployed: Deployed) -> list[str]:
 
 def _limit_problems(plan: doc.Plan, deployed: Deployed) -> list[str]:
     """Rows of limits whose bound, value or slack does not recompute; what moving a limit buys needs a solver."""
-    expected = [*(_limit_row(limit, value) for limit, value in limit_values(deployed)), *memory_rows(deployed)]
+    expected = [
+        *(limit_row(limit, value, limit.is_met_exactly(value)) for limit, value in limit_values(deployed)),
+        *memory_rows(deployed),
+    ]
     if len(plan.limits) != len(expected):
         return [f"the plan has {len(plan.limits)} rows of limits, {len(expected)} are in force"]
     found = []
@@ -230,24 +234,6 @@ def _limit_problems(plan: doc.Plan, deployed: Deployed) -> list[str]:
             f"limits.{index}", row.model_dump(exclude=left_out), other.replace(**changes).model_dump(exclude=left_out)
         )
     return found
-
-
-def _limit_row(limit: Limit, value: float | None) -> doc.LimitRow:
-    return doc.LimitRow(
-        name=limit.name,
-        workload=limit.workload,
-        device=limit.device,
-        rack=limit.rack,
-        phase=None,
-        basis=limit.basis,
-        unit=limit.unit,
-        bound=limit.bound,
-        value=value,
-        slack=None if value is None else limit.slack(value),
-        binding=value is not None and limit.is_met_exactly(value),
-        marginal_value=None,
-        marginal_delta=None,
-    )
 
 
 def _near(a: float | None, b: float | None, size: float) -> bool:

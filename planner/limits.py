@@ -51,9 +51,9 @@ class Limit:
         """Whether a value breaks the limit by more than a relative tolerance."""
         return self.slack(value) < -TOLERANCE * max(abs(self.bound), TOLERANCE)
 
-    def is_met_exactly(self, value: float) -> bool:
-        """Whether nothing of the limit is left."""
-        return self.slack(value) <= TOLERANCE * max(abs(self.bound), TOLERANCE)
+    def is_met_exactly(self, value: float | None) -> bool:
+        """Whether nothing of the limit is left; a value that is not known leaves that open."""
+        return value is not None and self.slack(value) <= TOLERANCE * max(abs(self.bound), TOLERANCE)
 
     def label(self, among: Sequence[Limit]) -> str:
         """Name the limit, with workload or device where another limit has the same name."""

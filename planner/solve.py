@@ -15,6 +15,7 @@ from planner.assemble import (
     deployment_document,
     fill_budgets,
     fleet_documents,
+    limit_row,
     limit_values,
     memory_rows,
     objective_document,
@@ -146,7 +147,7 @@ def _limits(
     if proven:
         rows = whatif.limit_rows(scenario, tables, values, reached, settings.tick, settings.time_limit_s)
         return (*rows, *memory_rows(deployed))
-    unproven = (whatif.limit_row(limit, value, whatif.is_used_up(limit, value) or None) for limit, value in values)
+    unproven = (limit_row(limit, value, limit.is_met_exactly(value) or None) for limit, value in values)
     return (*unproven, *memory_rows(deployed))
 
 

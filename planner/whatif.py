@@ -9,7 +9,7 @@ from itertools import combinations
 
 import numpy as np
 
-from planner.assemble import deploy, fill_budgets, objective_value, throughput_tps
+from planner.assemble import deploy, fill_budgets, limit_row, objective_value, throughput_tps
 from planner.errors import InputError
 from planner.fleet import devices_per_unit, least_count
 from planner.limits import Limit, limits_of, with_bound, without
@@ -82,38 +82,12 @@ def limit_rows(
 
     tick("what more of each limit would buy")
     marginal = _effects(scenario, tables, limits, relaxed, reached, time_limit_s)
-    loose = [limit for limit, value in values if not marginal[limit] and not is_used_up(limit, value)]
+    loose = [limit for limit, value in values if not marginal[limit] and not limit.is_met_exactly(value)]
     tick("which limits bind")
     freed = _effects(scenario, tables, loose, dropped, reached, time_limit_s)
     binding = {limit: bool(freed.get(limit, 1.0)) for limit in limits}
     return tuple(
         limit_row(limit, value, binding[limit], marginal[limit], step_of(scenario, limit)) for limit, value in values
-    )
-
-
-def is_used_up(limit: Limit, value: float | None) -> bool:
-    """Whether nothing of a limit is left."""
-    return value is not None and limit.is_met_exactly(value)
-
-
-def limit_row(
-    limit: Limit, value: float | None, binding: bool | None, change: float | None = None, step: float = 0.0
-) -> doc.LimitRow:
-    """Write one limit; ``change`` of the objective for ``step`` of the bound is null where it was not re-solved."""
-    return doc.LimitRow(
-        name=limit.name,
-        workload=limit.workload,
-        device=limit.device,
-        rack=limit.rack,
-        phase=None,
-        basis=limit.basis,
-        unit=limit.unit,
-        bound=limit.bound,
-        value=value,
-        slack=None if value is None else limit.slack(value),
-        binding=binding,
-        marginal_value=None if change is None else change / step + 0.0,
-        marginal_delta=None if change is None else step,
     )
 
 

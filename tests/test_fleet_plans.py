@@ -11,12 +11,12 @@ import fleet_oracles as oracles
 import fleet_strategies as strategies
 import pytest
 
-from planner import whatif
 from planner.assemble import (
     deploy,
     deployment_document,
     fill_budgets,
     fleet_documents,
+    limit_row,
     limit_values,
     memory_rows,
     objective_document,
@@ -94,7 +94,7 @@ def assert_holds(scenario: Scenario, found: Solution, value: float) -> None:
 def plan_of(scenario: Scenario, tables: dict, solution: Solution) -> doc.Plan:
     """The document of a solution, without what only solving again can say."""
     deployed = fill_budgets(deploy(scenario, solution.designs, tables, solution.racks), tables)
-    rows = (whatif.limit_row(limit, value, limit.is_met_exactly(value)) for limit, value in limit_values(deployed))
+    rows = (limit_row(limit, value, limit.is_met_exactly(value)) for limit, value in limit_values(deployed))
     bound, value = solution.best_bound, objective_value(deployed)
     return doc.Plan(
         status=solution.status,
