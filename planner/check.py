@@ -21,7 +21,7 @@ from planner.assemble import (
 )
 from planner.evaluate import Design, request_metrics
 from planner.fleet import COUNT_TOLERANCE, Deployed, PoolUse, Racked, device_counts, devices_per_unit
-from planner.limits import TOLERANCE, Limit
+from planner.limits import TOLERANCE
 from planner.options import Option, Speculation, speculations_of
 from planner.rates import fixed_rates
 from planner.schema import documents as doc
