@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from planner import acceptance
-from planner.derived import assumed_of
 from planner.options import curve_of
 from planner.rates import fixed_rates, has_demand
 from planner.schema.catalog import Device, Entry
@@ -87,7 +86,7 @@ def _labelled(scenario: Scenario, devices: dict[str, Device]) -> list[str]:
     catalog, found = scenario.catalog, []
     models = dict.fromkeys([scenario.target, *(catalog.proposers[name].model for name in scenario.proposers)])
     for name, device in devices.items():
-        weak = dict.fromkeys([*_weak(device), *assumed_of(scenario, name, models)])
+        weak = dict.fromkeys([*_weak(device), *(_assumed(scenario, name, models) if device.data_sheet else [])])
         found += [f"device {name}: {', '.join(weak)}"] if weak else []
     for name in models:
         weak_model = _weak(catalog.models[name])
@@ -96,6 +95,12 @@ def _labelled(scenario: Scenario, devices: dict[str, Device]) -> list[str]:
         weak_proposer = _weak(catalog.proposers[name])
         found += [f"proposer {name}: {', '.join(weak_proposer)}"] if weak_proposer else []
     return found
+
+
+def _assumed(scenario: Scenario, device: str, models: Iterable[str]) -> list[str]:
+    from planner.derived import assumed_of  # the roofline is loaded where a catalog needs it
+
+    return assumed_of(scenario, device, models)
 
 
 def _weak(entry: Entry) -> list[str]:

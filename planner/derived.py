@@ -14,7 +14,6 @@ from planner.roofline import counts
 from planner.roofline.hardware import Hardware, hardware
 from planner.roofline.memory import degree_problem, devices_for, resident_sequences
 from planner.roofline.passes import Pass, draft_decode, prefill, verify
-from planner.schema.catalog import Device, Model
 from planner.schema.hardware import Precision, Shape
 from planner.schema.scenario import Scenario, Workload
 from planner.words import Phase
@@ -57,11 +56,6 @@ def precision_of(scenario: Scenario, model: str) -> Precision:
     return scenario.precisions.get(model, native)
 
 
-def can_be_derived(device: Device, model: Model) -> bool:
-    """Whether the catalog has a data sheet and a shape, and no profile of the model on the device."""
-    return device.data_sheet is not None and model.shape is not None
-
-
 def derive(scenario: Scenario, workload: str, phase: Phase, device: str, model: str, tokens: Floats) -> Derived | None:
     """Cost a phase of a model on a device type at every degree and batch size on offer.
 
@@ -84,7 +78,7 @@ def derive(scenario: Scenario, workload: str, phase: Phase, device: str, model: 
     """
     catalog, request = scenario.catalog, scenario.workloads[workload]
     shape = catalog.models[model].shape
-    assert shape is not None  # the caller asked can_be_derived
+    assert shape is not None  # the caller asked for it
     precision = precision_of(scenario, model)
     try:
         hw = hardware(catalog.devices[device], precision, counts.body_precision(shape, precision))
@@ -113,7 +107,7 @@ def assumed_of(scenario: Scenario, device: str, models: Iterable[str]) -> list[s
     found: dict[str, None] = {}
     for model in models:
         entry, shape = scenario.catalog.devices[device], scenario.catalog.models[model].shape
-        if shape is not None and can_be_derived(entry, scenario.catalog.models[model]):
+        if shape is not None and entry.data_sheet is not None:
             precision = precision_of(scenario, model)
             names = hardware(entry, precision, counts.body_precision(shape, precision)).assumed
             found |= dict.fromkeys(name.replace(" (", " ").rstrip(")") for name in names)

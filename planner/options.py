@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner import acceptance, profiles
-from planner.derived import can_be_derived, derive
 from planner.memory import sequences_per_replica
 from planner.schema.catalog import AcceptanceCurve, Characterized, parse_option_key
 from planner.schema.scenario import Scenario, parse_place
@@ -250,7 +249,7 @@ def _offers(scenario: Scenario, workload: str, phase: Phase, model: str, tokens:
     characterized = {option.device for option, _ in known}
     for name, device in scenario.catalog.devices.items():
         wanted = _may_run(scenario, phase, name) and name not in characterized
-        if wanted and can_be_derived(device, scenario.catalog.models[model]):
+        if wanted and device.data_sheet is not None and scenario.catalog.models[model].shape is not None:
             offer = _derived(scenario, workload, phase, name, model, tokens)
             if offer is not None:
                 yield offer
@@ -264,6 +263,8 @@ def _may_run(scenario: Scenario, phase: Phase, device: str) -> bool:
 
 
 def _derived(scenario: Scenario, workload: str, phase: Phase, device: str, model: str, tokens: Floats) -> _Offer | None:
+    from planner.derived import derive  # the roofline is loaded where a catalog needs it
+
     found = derive(scenario, workload, phase, device, model, tokens)
     if found is None:
         return None
