@@ -33,7 +33,7 @@ from planner.question import Solution
 from planner.rates import require_answerable, require_figures
 from planner.schema import documents as doc
 from planner.schema.scenario import Scenario
-from planner.words import MAXIMIZED, PHASES
+from planner.words import MAXIMIZED, PHASES, Phase
 
 
 def _no_tick(_: str) -> None:
@@ -48,6 +48,14 @@ class Settings:
     digests: dict[str, str] = field(default_factory=dict)
     command: str | None = None
     tick: Callable[[str], None] = _no_tick
+
+    def left(self, start: float) -> Callable[[], float | None]:
+        """Give a clock of the seconds that are left of the time limit."""
+
+        def seconds() -> float | None:
+            return None if self.time_limit_s is None else self.time_limit_s - (time.perf_counter() - start)
+
+        return seconds
 
 
 def solve(scenario: Scenario, settings: Settings | None = None) -> doc.Plan:
@@ -75,24 +83,39 @@ def solve(scenario: Scenario, settings: Settings | None = None) -> doc.Plan:
 
 
 def require_options(scenario: Scenario, tables: dict[str, CostTable]) -> None:
-    """Refuse a scenario in which nothing can run a phase of the target, whatever the limits.
+    """Refuse a scenario in which nothing can run a phase of the target, or a pinned phase, whatever the limits.
 
     Raises
     ------
     InputError
-        Naming the phase and the model.
+        Naming the phase, and where a pin leaves nothing the options that it could name.
     """
     problems = []
     for name, table in tables.items():
-        for phase in PHASES[:2]:
-            if not np.isfinite(table.phases[phase].latency_s).any():
-                pinned = f" at '{scenario.places[phase]}'" if phase in scenario.places else ""
-                problems.append(
-                    f"{phase} of '{name}' has no option{pinned}: no device among the candidates has a profile of"
-                    f" '{scenario.target}' for it"
-                )
+        for phase in PHASES:
+            pinned = phase in scenario.places and table.runs(phase).any()
+            if (phase in PHASES[:2] or pinned) and not _known(table, phase):
+                problems.append(_why_no_option(scenario, name, phase))
     if problems:
         raise InputError(*dict.fromkeys(problems))
+
+
+def _known(table: CostTable, phase: Phase) -> list[str]:
+    """List the options whose cost is known for some speculation that runs the phase."""
+    known = np.isfinite(table.phases[phase].latency_s) & table.runs(phase)
+    return [str(option) for o, option in enumerate(table.phases[phase].options) if known[o].any()]
+
+
+def _why_no_option(scenario: Scenario, workload: str, phase: Phase) -> str:
+    if phase not in scenario.places:
+        return (
+            f"{phase} of '{workload}' has no option: no device among the candidates has a profile of"
+            f" '{scenario.target}' for it"
+        )
+    able = _known(cost_table(scenario.replace(places={}), workload), phase)
+    there_are = f"these are: {', '.join(able[:12])}" if able else "nothing is"
+    more = f" and {len(able) - 12} more" if len(able) > 12 else ""
+    return f"places.{phase}: '{scenario.places[phase]}' is no option for '{workload}' ({there_are}{more})"
 
 
 def _plan(
@@ -111,8 +134,8 @@ def _plan(
         pools=pool_documents(deployed),
         fleet=fleet_documents(deployed),
         totals=totals_document(deployed),
-        limits=_limits(scenario, tables, deployed, value, proven, settings),
-        baselines=whatif.baselines(scenario, tables, settings.tick, settings.time_limit_s) if proven else (),
+        limits=_limits(scenario, tables, deployed, value, proven, settings.tick, settings.left(start)),
+        baselines=whatif.baselines(scenario, tables, settings.tick, settings.left(start)) if proven else (),
         infeasibility=(),
         assumptions=assumptions_of(scenario, {pool.device for pool in deployed.pools}),
         warnings=warnings_of(scenario),
@@ -141,11 +164,12 @@ def _limits(
     deployed: Deployed,
     reached: float,
     proven: bool,
-    settings: Settings,
+    tick: Callable[[str], None],
+    left: Callable[[], float | None],
 ) -> tuple[doc.LimitRow, ...]:
     values = limit_values(deployed)
     if proven:
-        rows = whatif.limit_rows(scenario, tables, values, reached, settings.tick, settings.time_limit_s)
+        rows = whatif.limit_rows(scenario, tables, values, reached, tick, left)
         return (*rows, *memory_rows(deployed))
     unproven = (limit_row(limit, value, limit.is_met_exactly(value) or None) for limit, value in values)
     return (*unproven, *memory_rows(deployed))

@@ -24,11 +24,17 @@ from planner.words import PHASES, LimitName, Phase
 Tables = dict[str, CostTable]
 Rates = dict[str, float]
 Tick = Callable[[str], None]
+Left = Callable[[], float | None]
 
 # Rates at which only the smallest deployment matters: every phase has at most one replica at work.
 _ALMOST_NO_RATE_RPS = 1e-6
 _NO_CHANGE = 1e-7
 _STEP_W = 1e3
+
+
+def unlimited() -> None:
+    """Give the seconds that are left: any number."""
+
 
 # ------------------------------------------------------------------------------------------------- limits
 
@@ -53,7 +59,7 @@ def limit_rows(
     values: Sequence[tuple[Limit, float | None]],
     reached: float,
     tick: Tick,
-    time_limit_s: float | None = None,
+    left: Left = unlimited,
 ) -> tuple[doc.LimitRow, ...]:
     """Write every limit with what moving it buys.
 
@@ -69,8 +75,8 @@ def limit_rows(
         The optimum.
     tick
         Is told of the progress.
-    time_limit_s
-        For each question that is solved again; what is not proven by then stays null.
+    left
+        Gives the seconds that are left; what is not proven in time stays null.
     """
     limits = [limit for limit, _ in values]
 
@@ -81,10 +87,10 @@ def limit_rows(
         return with_bound(asked, limit, None)
 
     tick("what more of each limit would buy")
-    marginal = _effects(scenario, tables, limits, relaxed, reached, time_limit_s)
+    marginal = _effects(scenario, tables, limits, relaxed, reached, left)
     loose = [limit for limit, value in values if not marginal[limit] and not limit.is_met_exactly(value)]
     tick("which limits bind")
-    freed = _effects(scenario, tables, loose, dropped, reached, time_limit_s)
+    freed = _effects(scenario, tables, loose, dropped, reached, left)
     binding = {limit: bool(freed.get(limit, 1.0)) for limit in limits}
     return tuple(
         limit_row(limit, value, binding[limit], marginal[limit], step_of(scenario, limit)) for limit, value in values
@@ -95,7 +101,7 @@ Move = Callable[[Scenario, Limit], Scenario]
 
 
 def _effects(
-    scenario: Scenario, tables: Tables, limits: Sequence[Limit], move: Move, reached: float, time_limit_s: float | None
+    scenario: Scenario, tables: Tables, limits: Sequence[Limit], move: Move, reached: float, left: Left
 ) -> dict[Limit, float | None]:
     """Give the change of the optimum when each limit alone is moved to the looser side.
 
@@ -108,24 +114,27 @@ def _effects(
     for limit in limits:
         moved = move(moved, limit)
     unbounded = scenario.objective == "throughput" and is_bounded(scenario) and not is_bounded(moved)
-    change = math.inf if unbounded else _change(moved, tables, reached, time_limit_s)
+    change = math.inf if unbounded else _change(moved, tables, reached, left)
     if change == 0.0 or len(limits) == 1:
         return dict.fromkeys(limits, change)
     half = len(limits) // 2
     return {
-        **_effects(scenario, tables, limits[:half], move, reached, time_limit_s),
-        **_effects(scenario, tables, limits[half:], move, reached, time_limit_s),
+        **_effects(scenario, tables, limits[:half], move, reached, left),
+        **_effects(scenario, tables, limits[half:], move, reached, left),
     }
 
 
-def _change(scenario: Scenario, tables: Tables, reached: float, time_limit_s: float | None) -> float | None:
+def _change(scenario: Scenario, tables: Tables, reached: float, left: Left) -> float | None:
     """Re-solve and give the change of the objective.
 
     0 where it is only rounding, infinite where nothing bounds the throughput any more, null where it is not proven.
     """
+    seconds = left()
+    if seconds is not None and seconds <= 0:
+        return None
     try:
         require_answerable(scenario)
-        solution = optimise(scenario, tables, time_limit_s=time_limit_s, polish=False)
+        solution = optimise(scenario, tables, time_limit_s=seconds, polish=False)
     except InputError:
         return math.inf
     if solution.status != "optimal" or solution.value is None:
@@ -144,14 +153,17 @@ class _Pinned:
     speculates: bool
 
 
-def baselines(
-    scenario: Scenario, tables: Tables, tick: Tick, time_limit_s: float | None = None
-) -> tuple[doc.Baseline, ...]:
-    """Solve the usual ways to deploy under the same limits. One that the catalog has no device for is left out."""
+def baselines(scenario: Scenario, tables: Tables, tick: Tick, left: Left = unlimited) -> tuple[doc.Baseline, ...]:
+    """Solve the usual ways to deploy under the same limits.
+
+    One that the catalog has no device for is left out, and so are those that the time does not reach.
+    """
     rows = []
     for pinned in _pinned(scenario, tables):
-        tick(f"baseline {pinned.name}")
-        rows.append(_baseline(pinned, time_limit_s))
+        seconds = left()
+        if seconds is None or seconds > 0:
+            tick(f"baseline {pinned.name}")
+            rows.append(_baseline(pinned, seconds))
     return tuple(rows)
 
 

@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from planner.cli import EXIT_INFEASIBLE, EXIT_NO_INCUMBENT
-from planner.cli.common import command_line, deliver, interruptible, load, place_overrides, progress, tell_warnings
+from planner.cli.common import (
+    command_line,
+    deliver,
+    interruptible,
+    load,
+    place_overrides,
+    progress,
+    require_output,
+    tell_warnings,
+)
 from planner.read.overrides import Override
 from planner.read.yaml_tree import Mark
 from planner.report.views import plan_view
@@ -33,6 +42,7 @@ def answer(
     **flags: Any,  # noqa: ANN401
 ) -> int:
     """Solve, print, and give the exit code."""
+    require_output(output)
     overrides = [*place_overrides(places), *_overrides(flags)]
     with progress() as tick:
         loaded = load(scenario, sets, overrides)

@@ -20,7 +20,7 @@ from planner.read.load import Loaded, read_scenario
 from planner.read.overrides import Override, parse_assignments
 from planner.read.yaml_tree import Mark
 from planner.report import markdown, terminal
-from planner.report.files import write_all
+from planner.report.files import require_writable, write_all
 from planner.report.views import View
 from planner.words import PHASES
 
@@ -61,6 +61,12 @@ def place_overrides(places: Sequence[str]) -> list[Override]:
 def command_line() -> str:
     """Give the command that was run, to reproduce the answer."""
     return shlex.join(["plan", *click.get_current_context().find_root().obj])
+
+
+def require_output(output: str | None) -> None:
+    """Refuse a folder for files that cannot be written, before solving."""
+    if output is not None:
+        require_writable(Path(output))
 
 
 def deliver(document: BaseModel, view: View, name: str, as_json: bool, output: str | None) -> None:

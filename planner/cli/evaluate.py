@@ -28,11 +28,12 @@ def command(
 
     Every phase that runs needs a --place; degree and batch size may be left out where there is one candidate.
     """
-    from planner.cli.common import command_line, deliver, load, place_overrides, tell_warnings
+    from planner.cli.common import command_line, deliver, load, place_overrides, require_output, tell_warnings
     from planner.given import Given, evaluate_given
     from planner.report.views import evaluation_view
     from planner.solve import Settings
 
+    require_output(output)
     loaded = load(scenario, sets, place_overrides(places))
     settings = Settings(digests=loaded.digests, command=command_line())
     evaluation = evaluate_given(loaded.scenario, Given(draft_length, workload, proposer), settings)

@@ -41,6 +41,22 @@ def write_all(folder: Path, files: Mapping[str, str | bytes]) -> list[Path]:
     return [target for _, target in staged]
 
 
+def require_writable(folder: Path) -> None:
+    """Refuse a folder that cannot be made or written, before any work is done for it.
+
+    Raises
+    ------
+    InputError
+        Saying why.
+    """
+    standing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not standing.is_dir():
+        why = "it is not a folder" if standing == folder else f"{standing} is not a folder"
+        raise InputError(f"--output {folder}: cannot be written: {why}")
+    if not os.access(standing, os.W_OK | os.X_OK):
+        raise InputError(f"--output {folder}: cannot be written: Permission denied")
+
+
 def _temporary(target: Path, content: bytes) -> Path:
     """Write the content beside its target, with the permissions of a new file."""
     handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
