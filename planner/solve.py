@@ -96,8 +96,20 @@ def require_options(scenario: Scenario, tables: dict[str, CostTable]) -> None:
             pinned = phase in scenario.places and table.runs(phase).any()
             if (phase in PHASES[:2] or pinned) and not _known(table, phase):
                 problems.append(_why_no_option(scenario, name, phase))
+        if not problems and not _has_a_design(table):
+            problems.append(
+                f"no draft length of '{name}' has a known cost in every phase: the latency tables do not meet"
+            )
     if problems:
         raise InputError(*dict.fromkeys(problems))
+
+
+def _has_a_design(table: CostTable) -> bool:
+    """Whether some speculation has a known cost in every phase that it runs, memory and limits left out."""
+    able = np.ones(len(table.speculations), dtype=bool)
+    for phase in PHASES:
+        able &= ~table.runs(phase) | np.isfinite(table.phases[phase].latency_s).any(axis=0)
+    return bool(able.any())
 
 
 def _known(table: CostTable, phase: Phase) -> list[str]:

@@ -223,7 +223,6 @@ def offering(acceptance_curve, osl_tokens=512, max_draft_length=40, own=None):
         (offering(curve("geometric", alpha=0.7), max_draft_length=3), 3),
         (offering(curve("geometric", alpha=0.7), own=7), 7),
         (offering(curve("geometric", alpha=0.7), osl_tokens=5), 4),
-        (offering(curve("geometric", alpha=0.7), osl_tokens=1), 0),
         (offering(curve("positions", probabilities=[0.9] * 6)), 6),
         (offering(curve("table", tokens_per_step={2: 2.0, 5: 3.0})), 5),
         (offering(curve("table", tokens_per_step={2: 2.0, 5: 3.0, 9: 2.5})), 5),

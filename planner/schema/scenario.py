@@ -80,7 +80,7 @@ class Workload(Document):
 
     description: str = ""
     isl_tokens: PositiveTokens
-    osl_tokens: PositiveTokens
+    osl_tokens: Annotated[int, Field(ge=2, le=100_000_000)]
     cached_prefix_tokens: Tokens = 0
     task: Name = "general"
     mix: Positive = 1.0
