@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.measure import Kind, measure_of
+from planner.measure import Kind, measure_of, owned_usd_per_hour
 from planner.options import CostTable, Option
 from planner.schema.scenario import Scenario
 from planner.words import PHASES, Phase
@@ -66,7 +66,7 @@ def largest_rates(
     if limits.power_budget_kw is not None:
         budgets.append((limits.power_budget_kw * 1e3, "power"))
     if limits.cost_budget_usd_per_hour is not None:
-        budgets.append((limits.cost_budget_usd_per_hour, "cost"))
+        budgets.append((limits.cost_budget_usd_per_hour + owned_usd_per_hour(scenario), "cost"))
     for budget, kind in budgets:
         per_rate = {
             phase: measure_of(scenario, table, phase, kind).at_capacity(table.busy_s(phase), scenario.max_utilization)
@@ -135,4 +135,4 @@ def least_cost(scenario: Scenario, table: CostTable, kind: Kind, rate: float) ->
         value = np.where(mask[phase], measure.per_replica * need + rate * measure.per_rate, np.inf)
         least = float(value.min(initial=np.inf))
         total += least if np.isfinite(least) else 0.0
-    return total
+    return max(0.0, total - owned_usd_per_hour(scenario)) if kind == "cost" else total

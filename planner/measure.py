@@ -53,9 +53,13 @@ def device_figure(scenario: Scenario, table: CostTable, phase: Phase, field: str
 
 
 def _price(scenario: Scenario, device: str) -> float:
-    """Least price of a device: nothing where some are owned."""
-    stock, price = scenario.limits.inventory.get(device), scenario.catalog.devices[device].price
-    return 0.0 if price is None or (stock is not None and stock.owned > 0) else price.usd_per_hour
+    price = scenario.catalog.devices[device].price
+    return 0.0 if price is None else price.usd_per_hour
+
+
+def owned_usd_per_hour(scenario: Scenario) -> float:
+    """Give what the owned devices would cost at their prices: cost ≥ Σ price·devices − this."""
+    return sum(stock.owned * _price(scenario, name) for name, stock in scenario.limits.inventory.items())
 
 
 def measure_of(scenario: Scenario, table: CostTable, phase: Phase, kind: Kind) -> Measure:

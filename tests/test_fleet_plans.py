@@ -37,11 +37,8 @@ RELATIVE = 1e-6
 SEEDS = {"pairs": 100, "shares": 90, "mixed": 60, "servers": 100, "shared": 80}
 EVERY_SOLVED = 16
 # Seeds whose answer is wrong so far, with the reason.
-OPEN = {("shared", "75"): "owned devices are taken to be free without end"}
-OPEN_PLANS = dict.fromkeys(
-    (("servers", "plan 48"), ("servers", "plan 64"), ("servers", "plan 96")),
-    "HiGHS stumbles over spares next to almost no requests",
-)
+OPEN = {}
+OPEN_PLANS: dict = {}
 BLOCKS = 5
 BLOCKED = [(kind, block) for kind in SEEDS for block in range(BLOCKS)]
 
@@ -240,7 +237,6 @@ def assert_answers(scenario: Scenario, value: float | None) -> None:
         assert check(plan_of(scenario, tables, found), scenario) == []
 
 
-@pytest.mark.xfail(strict=True, reason="owned devices are taken to be free without end")
 @pytest.mark.parametrize("counts", COUNTS)
 def test_owned_devices_and_a_cost_budget_bound_the_throughput(counts):
     # 3 owned and 2 bought at 4 USD/h: 4.2 replicas per 2 requests/s, or one replica for prefills and four for steps.
@@ -248,7 +244,6 @@ def test_owned_devices_and_a_cost_budget_bound_the_throughput(counts):
     assert_answers(by_hand(fleet, counts=counts), 101 * (5 / 2.1 if counts == "fractional" else 2.0))
 
 
-@pytest.mark.xfail(strict=True, reason="a plan that serves nothing is called optimal")
 def test_a_question_that_only_no_requests_at_all_would_meet_is_infeasible():
     racks = {"racks": {"r": {"power_limit_kw": 50.0, "devices": ["small"]}}}
     assert_answers(by_hand({"power_budget_kw": 10.0}, servers=racks, counts="fractional"), None)
@@ -256,7 +251,6 @@ def test_a_question_that_only_no_requests_at_all_would_meet_is_infeasible():
     assert_answers(by_hand({"power_budget_kw": 10.0}, counts="fractional", **never_full), None)
 
 
-@pytest.mark.xfail(strict=True, reason="every pool that could decode must be full")
 def test_batches_need_not_be_full_where_a_shared_pool_only_prefills():
     # 0.96 replicas in steps and 0.048 in prefills: together they would need two replicas, half of them idle.
     fleet, fill = {"power_budget_kw": 10.0}, {"min_batch_fill": 0.9}
@@ -264,7 +258,6 @@ def test_batches_need_not_be_full_where_a_shared_pool_only_prefills():
     assert_answers(by_hand(fleet, 0.48, proposers=["light"], max_draft_length=1, **asked), 2000.0)
 
 
-@pytest.mark.xfail(strict=True, reason="all drafters have the KV of the first")
 def test_a_pool_of_two_drafters_holds_the_kv_of_the_one_that_drafts():
     # 100/1.9 steps of 20 + 2 ms; 28 GB for sequences of 5 GB beside the heavy drafter alone, 13 GB beside both.
     steps, demand = 100 / 1.9, 4.0

@@ -255,15 +255,39 @@ def pool_is_bought(program: Program, scenario: Scenario, pools: Sequence[PoolCou
 
 
 def batch_fill(program: Program, scenario: Scenario, pools: Sequence[PoolCount]) -> None:
-    """Σ busy·f ≥ min_batch_fill·(replicas − spares) for every decode pool: its batches are filled to that share."""
+    """Σ busy·f ≥ min_batch_fill·(replicas − spares) for every decode pool: its batches are filled to that share.
+
+    A shared pool is one only if a step phase chooses it; else the row is loose by the most that prefills can need.
+    """
     fill = scenario.servers.min_batch_fill
-    if fill > 0:
-        for pool in pools:
-            if any(phase in STEP_PHASES for _, phase in pool.parts()):
-                busy = _busy(pool)
-                largest = max((coefficient for _, coefficient in busy.pairs()), default=1.0)
-                row = _serving(scenario, pool, fill).add(busy.pairs(), -1.0)
-                program.row(f"batch_fill_{pool.name}", row.scaled(1.0 / largest), "<=", 0.0)
+    if fill == 0:
+        return
+    for pool in pools:
+        stepping = [(slot, phase) for slot, phase in pool.parts() if phase in STEP_PHASES]
+        if not stepping:
+            continue
+        busy = _busy(pool)
+        largest = max((coefficient for _, coefficient in busy.pairs()), default=1.0)
+        row, loose = _serving(scenario, pool, fill).add(busy.pairs(), -1.0), 0.0
+        if len(stepping) < len(pool.parts()):
+            decodes = program.variable(f"decodes_{pool.name}", high=1.0)
+            for slot, phase in stepping:
+                chosen = Linear([*((c.x, 1.0) for c in pool.of(slot, phase)), (decodes, -1.0)])
+                program.row(f"decodes_{pool.name}_{slot.prefix}_{phase}", chosen, "<=", 0.0)
+            loose = fill * _most_for_prefills(scenario, pool)
+            row.add([(decodes, loose)])
+        program.row(f"batch_fill_{pool.name}", row.scaled(1.0 / largest), "<=", loose / largest)
+
+
+def _most_for_prefills(scenario: Scenario, pool: PoolCount) -> float:
+    """Bound the replicas that a pool needs for prefills alone: the largest flow of every slot, and one to round up."""
+    total = 1.0
+    for slot, phase in pool.parts():
+        if phase not in STEP_PHASES:
+            busy = slot.table.busy_s(phase)
+            flows = (c.largest * slot.rate_unit_rps * float(busy[c.o, c.s]) for c in pool.of(slot, phase))
+            total += max(flows, default=0.0) / scenario.max_utilization
+    return total
 
 
 def _held_s(slot: Slot, phase: Phase) -> dict[tuple[int, int], float]:
@@ -296,8 +320,8 @@ def pool_memory(
         for phase, other in _STEP_PAIRS:
             mine = [pool for pool in pools if pool.of(slot, phase)]
             if any(is_finite(pool) for pool in mine):
-                for pool, sequences in _held(program, slot, moved, mine, phase, other):
-                    size = _kv_size(scenario, slot, pool, phase)
+                for pool, model, sequences in _held(program, slot, moved, mine, phase, other):
+                    size = _kv_size(scenario, slot, model)
                     held.setdefault(pool.name, Linear()).add(sequences.pairs(), size)
     for pool in pools:
         if pool.name in held and is_finite(pool):
@@ -307,18 +331,17 @@ def pool_memory(
             program.row(f"pool_memory_{pool.name}", need.scaled(1.0 / scale), "<=", 0.0)
 
 
-def _kv_size(scenario: Scenario, slot: Slot, pool: PoolCount, phase: Phase) -> float:
-    """Size of a sequence in the unit of the pool's capacity: itself, or its KV bytes."""
+def _kv_size(scenario: Scenario, slot: Slot, model: str) -> float:
+    """Size of a model's sequence in the unit of a pool's capacity: itself, or its KV bytes."""
     if not scenario.shared_pools:
         return 1.0
-    model = scenario.catalog.models[pool.of(slot, phase)[0].model]
-    return kv_bytes_per_sequence(model, scenario.workloads[slot.workload]) or 0.0
+    return kv_bytes_per_sequence(scenario.catalog.models[model], scenario.workloads[slot.workload]) or 0.0
 
 
 def _held(
     program: Program, slot: Slot, transfers: Transfers, pools: Sequence[PoolCount], phase: Phase, other: Phase
-) -> Iterator[tuple[PoolCount, Linear]]:
-    """Give the sequences that each pool holds for a phase of a slot: those at work in it and its share of the rest."""
+) -> Iterator[tuple[PoolCount, str, Linear]]:
+    """Give the sequences of each model that each pool holds for a phase of a slot: at work in it, and elsewhere."""
     drafts = {s for (s,) in slot.groups["draft_decode"]}
     elsewhere, own = _held_s(slot, other), _held_s(slot, phase)
     total = Linear((c.f, elsewhere[c.o, c.s]) for c in slot.choices[other] if c.s in drafts)
@@ -329,13 +352,14 @@ def _held(
     most += max(link_s, default=0.0)
     unit_s = max(most, *own.values(), 1e-12)
     for pool in pools:
-        mine = pool.of(slot, phase)
-        share = program.variable(f"held_elsewhere_{pool.name}_{slot.prefix}_{phase}")
-        total.add([(share, -unit_s)])
-        row = Linear([(share, 1.0), *((c.f, -most / unit_s) for c in mine)])
-        program.row(f"held_elsewhere_{pool.name}_{slot.prefix}_{phase}", row, "<=", 0.0)
-        sequences = Linear([(share, unit_s), *((c.f, own[c.o, c.s]) for c in mine)])
-        yield pool, sequences.scaled(slot.rate_unit_rps)
+        for number, model in enumerate(dict.fromkeys(choice.model for choice in pool.of(slot, phase))):
+            mine = [choice for choice in pool.of(slot, phase) if choice.model == model]
+            name = f"held_elsewhere_{pool.name}_{slot.prefix}_{phase}" + (f"_{number}" if number else "")
+            share = program.variable(name)
+            total.add([(share, -unit_s)])
+            program.row(name, Linear([(share, 1.0), *((c.f, -most / unit_s) for c in mine)]), "<=", 0.0)
+            sequences = Linear([(share, unit_s), *((c.f, own[c.o, c.s]) for c in mine)])
+            yield pool, model, sequences.scaled(slot.rate_unit_rps)
     program.row(f"held_elsewhere_total_{slot.prefix}_{phase}", total.scaled(1.0 / unit_s), "==", 0.0)
 
 

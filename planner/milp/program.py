@@ -24,6 +24,8 @@ from planner.schema.scenario import Scenario
 from planner.words import PHASES, Phase, Status
 
 _NO_SHARE = 1e-7
+# Largest rate, in rate units, that is none at all: a plan that serves nothing is no plan.
+_NOTHING = 1e-9
 
 
 @dataclass
@@ -148,6 +150,8 @@ def optimise(
     if not outcome.has_incumbent:
         status: Status = "infeasible" if outcome.termination == "infeasible" else "no_incumbent"
         return Solution(status, (), None, None, None, time.perf_counter() - start, "program")
+    if built.goal.aim in ("throughput", "rate") and outcome.objective > -_NOTHING:
+        return Solution("infeasible", (), None, None, None, time.perf_counter() - start, "program")
     reached = outcome.objective
     if polish:
         left = None if time_limit_s is None else max(1.0, min(0.2 * time_limit_s, time_limit_s - outcome.runtime_s))

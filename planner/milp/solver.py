@@ -105,6 +105,25 @@ class Outcome:
     runtime_s: float
 
 
+_ENDS: dict[str, Termination] = {
+    "kOptimal": "optimal",
+    "kModelEmpty": "optimal",
+    "kInfeasible": "infeasible",
+    "kUnbounded": "unbounded",
+    "kUnboundedOrInfeasible": "infeasible",
+    "kTimeLimit": "limit",
+    "kInterrupt": "limit",
+    "kIterationLimit": "limit",
+    "kSolutionLimit": "limit",
+}
+# HiGHS sometimes stumbles over its own presolve, or over tolerances this tight: then it is asked again without.
+_ATTEMPTS: tuple[dict[str, Any], ...] = (
+    {"mip_feasibility_tolerance": FEASIBILITY, "primal_feasibility_tolerance": FEASIBILITY},
+    {"mip_feasibility_tolerance": FEASIBILITY, "primal_feasibility_tolerance": FEASIBILITY, "presolve": "off"},
+    {"presolve": "off"},
+)
+
+
 def solve(program: Program, time_limit_s: float | None = None) -> Outcome:
     """Run HiGHS on a program. Variables hold the incumbent afterwards where there is one.
 
@@ -113,34 +132,25 @@ def solve(program: Program, time_limit_s: float | None = None) -> Outcome:
     RuntimeError
         If HiGHS ends in a state that is none of optimal, infeasible, unbounded, or stopped at a limit.
     """
-    options = {"mip_feasibility_tolerance": FEASIBILITY, "primal_feasibility_tolerance": FEASIBILITY}
-    solver = pulp.HiGHS(msg=False, threads=1, timeLimit=time_limit_s, gapRel=_GAP, gapAbs=_GAP, **options)
     start = time.perf_counter()
-    with _silent_stdout():
-        program.problem.solve(solver)
-    runtime = time.perf_counter() - start
-    model = program.problem.solverModel
-    info = model.getInfo()
-    status = model.getModelStatus().name
+    for options in _ATTEMPTS:
+        solver = pulp.HiGHS(msg=False, threads=1, timeLimit=time_limit_s, gapRel=_GAP, gapAbs=_GAP, **options)
+        with _silent_stdout():
+            program.problem.solve(solver)
+        status = program.problem.solverModel.getModelStatus().name
+        if status in _ENDS:
+            return _outcome(program, _ENDS[status], time.perf_counter() - start)
+    raise RuntimeError(f"HiGHS ended with {status}")
+
+
+def _outcome(program: Program, termination: Termination, runtime_s: float) -> Outcome:
+    info = program.problem.solverModel.getInfo()
     # primal_solution_status 2: a feasible point is held. Without one the objective value is rubbish.
     has_incumbent = int(info.primal_solution_status) == 2
-    ends: dict[str, Termination] = {
-        "kOptimal": "optimal",
-        "kModelEmpty": "optimal",
-        "kInfeasible": "infeasible",
-        "kUnbounded": "unbounded",
-        "kUnboundedOrInfeasible": "infeasible",
-        "kTimeLimit": "limit",
-        "kInterrupt": "limit",
-        "kIterationLimit": "limit",
-        "kSolutionLimit": "limit",
-    }
-    if status not in ends:
-        raise RuntimeError(f"HiGHS ended with {status}")
     objective = float(info.objective_function_value)
     is_mip = any(variable.cat == "Integer" for variable in program.problem.variables())
     bound = float(info.mip_dual_bound) if is_mip else objective
-    return Outcome(ends[status], has_incumbent, objective, bound, runtime)
+    return Outcome(termination, has_incumbent, objective, bound, runtime_s)
 
 
 def row_prices(program: Program) -> dict[str, float]:

@@ -144,6 +144,8 @@ def _held(key: str, bound: float) -> str:
 
 def why_none(plan: doc.Plan) -> list[str]:
     """Explain an infeasible question."""
+    if not plan.infeasibility:
+        return ["No plan exists, whatever the limits: racks, batch fill or shared memory rule every design out."]
     names = dict.fromkeys(LIMIT_WORDS[row.limit] for row in plan.infeasibility)
     first = f"No plan meets the {_and(list(names))}" + (" together." if len(names) > 1 else ".")
     several = len({row.workload for row in plan.infeasibility if row.workload}) > 1
