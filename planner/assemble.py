@@ -238,6 +238,7 @@ def limit_row(
     limit: Limit, value: float | None, binding: bool | None, change: float | None = None, step: float = 0.0
 ) -> doc.LimitRow:
     """Write one limit; ``change`` of the objective for ``step`` of the bound is null where it was not re-solved."""
+    slack = None if value is None else limit.slack(value)
     return doc.LimitRow(
         name=limit.name,
         workload=limit.workload,
@@ -248,7 +249,7 @@ def limit_row(
         unit=limit.unit,
         bound=limit.bound,
         value=value,
-        slack=None if value is None else limit.slack(value),
+        slack=0.0 if slack is not None and abs(slack) <= 1e-9 * abs(limit.bound) else slack,
         binding=binding,
         marginal_value=None if change is None else change / step + 0.0,
         marginal_delta=None if change is None else step,

@@ -43,6 +43,7 @@ def _switches(scenario: Scenario) -> list[str]:
     found = (
         ["counts are fractional: devices are shared out without rounding"] if scenario.counts == "fractional" else []
     )
+    found.append("among equally good plans one of least power is shown")
     if scenario.transfers is None:
         found.append("transfers between device types are free: no link is set")
     if scenario.max_utilization == 1.0:

@@ -375,6 +375,7 @@ def _conflict(scenario: Scenario, tables: Tables, limit: Limit, others: Sequence
         asked=limit.bound,
         achievable=_nearest_achievable(held, tables, limit, unasked_rates(scenario)),
         holding={other.label(limits_of(scenario)): other.bound for other in others},
+        suffices=len(others) == len(limits_of(scenario)) - 1,
     )
 
 
@@ -418,4 +419,5 @@ def _memory_conflicts(scenario: Scenario, tables: Tables) -> Iterator[doc.Confli
                 asked=float(costs.batch_sizes.min()),
                 achievable=held,
                 holding={},
+                suffices=False,
             )

@@ -316,7 +316,7 @@ def test_each_problem_stands_where_its_value_was_given(tmp_path):
     flag = ("max_utilization", 7, Mark("--set max_utilization=7"))
     found = [line.removeprefix(f"{tmp_path}/") for line in problems_of(child, flag)]
     assert found == [
-        "cat.yaml:5: devices.d.memory_gb: must be above 0, got -1",
+        "cat.yaml:5: devices.d.memory_gb: must be at least 1e-09, got -1",
         "child.yaml:4: host_factor: must be at most 10, got 99",
         "child.yaml:6: workloads.w.osl_tokens: must be at least 1, got -5",
         "child.yaml:7: catalog.devices.d.idle_power_w: must be at least 0, got -2",
@@ -338,7 +338,7 @@ def test_replacing_a_bad_value_ends_its_problem(tmp_path):
 def test_names_with_dots_are_shown_whole(tmp_path):
     write(tmp_path, "cat.yaml", "schema_version: 1\nmodels:\n  llama-3.1-8b:\n    weights_gb: -16\n")
     (problem,) = problems_of(write(tmp_path, "mine.yaml", {**BASE, "catalog": ["reference", "./cat.yaml"]}))
-    assert problem.endswith("cat.yaml:4: models.llama-3.1-8b.weights_gb: must be above 0, got -16")
+    assert problem.endswith("cat.yaml:4: models.llama-3.1-8b.weights_gb: must be at least 1e-09, got -16")
 
 
 def test_a_dangling_name_with_dots_stands_at_its_own_line(tmp_path):

@@ -250,6 +250,7 @@ def conflict(limit, unit, asked_for, achievable, **holding):
         asked=asked_for,
         achievable=achievable,
         holding=holding,
+        suffices=True,
     )
 
 

@@ -81,10 +81,14 @@ def deliver(document: BaseModel, view: View, name: str, as_json: bool, output: s
 
 
 def show(view: View) -> None:
-    """Print a view on standard output."""
+    """Print a view on standard output; lines end where their text does unless a terminal draws them."""
     from rich.console import Console
 
-    Console(highlight=False, soft_wrap=False).print(terminal.render(view))
+    console = Console(highlight=False, soft_wrap=False)
+    if console.is_terminal:
+        console.print(terminal.render(view))
+    else:
+        click.echo(terminal.text_of(view, console.width), nl=False)
 
 
 def tell_warnings(warnings: Sequence[str]) -> None:

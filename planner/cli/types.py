@@ -10,7 +10,7 @@ from click.shell_completion import CompletionItem
 
 from planner.read import library
 
-_LARGEST = 1e18
+_SMALLEST, _LARGEST = 1e-9, 1e18
 _NUMBER = re.compile(r"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$", re.ASCII)
 _DIGITS = re.compile(r"^\s*[-+]?\d{1,18}\s*$", re.ASCII)
 
@@ -26,8 +26,8 @@ class Quantity(click.ParamType):  # type: ignore[type-arg]
         if not _NUMBER.match(str(value)):
             self.fail(f"'{value}' is not a number", param, ctx)
         number = float(value)
-        if not 0 < number <= _LARGEST:
-            self.fail(f"'{value}' is not above 0 and at most {_LARGEST:g}", param, ctx)
+        if not _SMALLEST <= number <= _LARGEST:
+            self.fail(f"'{value}' is not between {_SMALLEST:g} and {_LARGEST:g}", param, ctx)
         return number
 
 

@@ -123,7 +123,8 @@ def conflict_sentence(conflict: doc.Conflict, several: bool = False) -> str:
         "demand": "at most",
     }.get(conflict.limit, "at least")
     kept = f"with {held}: " if held else ""
-    return f"{name}: {asked} asked; {kept}{extreme} {reached}"
+    more = "" if conflict.suffices or not held else ", and further limits then stand in the way"
+    return f"{name}: {asked} asked; {kept}{extreme} {reached}{more}"
 
 
 _HELD_UNITS: dict[str, str] = {
@@ -148,6 +149,7 @@ def why_none(plan: doc.Plan) -> list[str]:
         return ["No plan exists, whatever the limits: racks, batch fill or shared memory rule every design out."]
     names = dict.fromkeys(LIMIT_WORDS[row.limit] for row in plan.infeasibility)
     first = f"No plan meets the {_and(list(names))}" + (" together." if len(names) > 1 else ".")
-    several = len({row.workload for row in plan.infeasibility if row.workload}) > 1
+    named = {row.workload for row in plan.infeasibility if row.workload}
+    several = len(named) > 1 or any("[" in key for row in plan.infeasibility for key in row.holding)
     sentences = [conflict_sentence(row, several) for row in plan.infeasibility]
     return [first, *(sentence[0].upper() + sentence[1:] + "." for sentence in sentences)]

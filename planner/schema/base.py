@@ -11,7 +11,7 @@ from pydantic_core.core_schema import DictSchema
 
 # Bounds keep arithmetic far from overflow; no device, budget or model comes near them.
 NonNegative = Annotated[float, Field(ge=0, le=1e18)]
-Positive = Annotated[float, Field(gt=0, le=1e18)]
+Positive = Annotated[float, Field(ge=1e-9, le=1e18)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
 PositiveFraction = Annotated[float, Field(gt=0, le=1)]
 Tokens = Annotated[int, Field(ge=0, le=100_000_000)]

@@ -159,7 +159,8 @@ class Baseline(Document):
 class Conflict(Document):
     """One limit of the smallest set in conflict, and the nearest value that is achievable holding the others.
 
-    A row with nothing in ``holding`` says what no design exceeds, whatever the other limits.
+    A row with nothing in ``holding`` says what no design exceeds, whatever the other limits. ``suffices``: moving this
+    limit alone to the achievable value gives a plan; where it is false, further limits stand in the way.
     """
 
     limit: LimitName
@@ -170,6 +171,7 @@ class Conflict(Document):
     asked: float
     achievable: float | None
     holding: dict[str, float]
+    suffices: bool
 
 
 class Provenance(Document):
