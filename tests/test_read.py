@@ -318,7 +318,7 @@ def test_each_problem_stands_where_its_value_was_given(tmp_path):
     assert found == [
         "cat.yaml:5: devices.d.memory_gb: must be at least 1e-09, got -1",
         "child.yaml:4: host_factor: must be at most 10, got 99",
-        "child.yaml:6: workloads.w.osl_tokens: must be at least 1, got -5",
+        "child.yaml:6: workloads.w.osl_tokens: must be at least 2, got -5",
         "child.yaml:7: catalog.devices.d.idle_power_w: must be at least 0, got -2",
         "base.yaml:5: pue: must be at least 1, got 0",
         "base.yaml:9: workloads.w.isl_tokens: must be at least 1, got 0",
