@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from planner import acceptance
 from planner.options import curve_of
 from planner.rates import fixed_rates, has_demand
-from planner.schema.catalog import Device, Entry
+from planner.schema.catalog import Device, Entry, Model
 from planner.schema.scenario import Scenario
 from planner.words import PowerBasis
 
@@ -67,6 +67,11 @@ def _pooling(scenario: Scenario) -> list[str]:
     found = ["private pools: prefill does not interfere with decode"]
     if scenario.shared_pools:
         found = ["shared pools: phases of the same models share replicas; prefill is taken not to slow decode"]
+        bare = [name for name in _models(scenario) if _is_bare(scenario.catalog.models[name])]
+        if bare:
+            found.append(
+                f"memory of shared pools is not modelled: no weights_gb and KV size is given for {', '.join(bare)}"
+            )
     if scenario.max_shares == 1:
         found.append("one design per workload: optimal means among plans with max_shares 1")
     else:
@@ -82,10 +87,19 @@ def _pooling(scenario: Scenario) -> list[str]:
     return found
 
 
+def _models(scenario: Scenario) -> list[str]:
+    proposers = scenario.catalog.proposers
+    return list(dict.fromkeys([scenario.target, *(proposers[name].model for name in scenario.proposers)]))
+
+
+def _is_bare(model: Model) -> bool:
+    return model.weights_gb is None or model.kv_bytes_per_token is None
+
+
 def _labelled(scenario: Scenario, devices: dict[str, Device]) -> list[str]:
     """Numbers that are assumed or recalled, by entry; for devices also what the roofline assumes of them."""
     catalog, found = scenario.catalog, []
-    models = dict.fromkeys([scenario.target, *(catalog.proposers[name].model for name in scenario.proposers)])
+    models = _models(scenario)
     for name, device in devices.items():
         weak = dict.fromkeys([*_weak(device), *(_assumed(scenario, name, models) if device.data_sheet else [])])
         found += [f"device {name}: {', '.join(weak)}"] if weak else []
