@@ -227,7 +227,7 @@ def offering(acceptance_curve, osl_tokens=512, max_draft_length=40, own=None):
         (offering(curve("table", tokens_per_step={2: 2.0, 5: 3.0})), 5),
         (offering(curve("table", tokens_per_step={2: 2.0, 5: 3.0, 9: 2.5})), 5),
     ],
-    ids=["scenario", "flag", "proposer", "output tokens", "one output token", "positions", "last point", "maximum"],
+    ids=["scenario", "flag", "proposer", "output tokens", "positions", "last point", "maximum"],
 )
 def test_draft_lengths_on_offer_end_at_the_least_cap(scenario, longest):
     expected = [PLAIN, *(Speculation("drafter", length) for length in range(1, longest + 1))]

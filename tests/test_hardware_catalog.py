@@ -113,7 +113,7 @@ def test_recalled_numbers_are_named_by_what_rests_on_them() -> None:
     [
         ({"bf16_tflops": None}, "at least one dense peak"),
         ({"bf16_tflops": float("inf")}, "finite"),
-        ({"memory_bandwidth_tb_per_s": -1.0}, "greater than 0"),
+        ({"memory_bandwidth_tb_per_s": -1.0}, "greater than or equal to 0.000000001"),
         ({"kernels": {"bf16": {"gemm_fraction": 1.5}}}, "less than or equal to 1"),
         ({"bandwidth": 3.0}, "Extra inputs"),
     ],
