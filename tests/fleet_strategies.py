@@ -5,18 +5,22 @@ Limits are set around what a randomly picked set of designs has, so that about h
 
 from __future__ import annotations
 
+import math
 import random
 from typing import Any, Literal
 
 import fleet_oracles as oracles
 from hypothesis import strategies as st
 
+from planner.options import CostTable
 from planner.schema.catalog import Catalog
 from planner.schema.scenario import FleetLimits, Scenario, Servers, Stock, WorkloadLimits
 from planner.words import COUNTS, OBJECTIVES, POWER_BASES
 
 Kind = Literal["pairs", "shares", "mixed", "servers", "shared"]
 """Two workloads; one with two shares and a stock; two with two shares; nodes, spares, fill and racks; shared pools."""
+
+Pressure = Literal["none", "ttft", "memory"]
 
 T_PHASES, D_PHASES = ("target_prefill", "target_verify"), ("draft_prefill", "draft_decode")
 # Latency in ms and energy in mJ per request, at batch 1.
@@ -301,9 +305,9 @@ def racks(rng: random.Random, fleet: Scenario, had: dict[str, float]) -> dict[st
 # --------------------------------------------------------------------------- questions that the structure answers
 
 
-def separable(rng: random.Random, objective: str, **fixed: Any) -> Scenario:
+def separable(rng: random.Random, objective: str, pressure: Pressure = "none", **fixed: Any) -> Scenario:
     """One to four workloads that share nothing but one budget; more options than loops over sets could look at."""
-    number, longest = rng.choice([1, 1, 2, 2, 3, 4]), rng.randint(1, 4)
+    number, longest = rng.choice([1, 1, 2, 2, 3] if objective == "throughput" else [1, 2, 2, 3, 4]), rng.randint(1, 4)
     shapes = [(rng.randint(50, 4000), rng.randint(2, 500)) for _ in range(number)]
     tokens = (max(isl for isl, _ in shapes), max(isl + osl for isl, osl in shapes))
     drawn = catalog(rng, "pairs", tokens, longest, ("m0", "m1") if rng.random() < 0.4 else ("m0",))
@@ -312,6 +316,12 @@ def separable(rng: random.Random, objective: str, **fixed: Any) -> Scenario:
             for phase, options in phases.items():
                 most = tokens[0] if phase.endswith("prefill") else longest + 1
                 options |= option(rng, phase, most, (1,)) | options
+    if pressure == "memory":
+        _press_memory(rng, drawn, tokens[1])
+    if pressure == "ttft":
+        for proposer in drawn["proposers"].values():
+            proposer["kind"] = rng.choice(["eagle3", "eagle3", "draft_model"])
+        fixed["first_token"] = "after_verify"
     fields: dict[str, Any] = {
         "schema_version": 1,
         "name": "drawn",
@@ -334,8 +344,16 @@ def separable(rng: random.Random, objective: str, **fixed: Any) -> Scenario:
     base = Scenario.model_validate({**fields, **fixed})
     anchors = [some_design(rng, base, name) for name in base.workloads]
     if None in anchors:
-        return separable(rng, objective, **fixed)
-    return _with_one_budget(rng, base, anchors)
+        return separable(rng, objective, pressure, **fixed)
+    return _with_one_budget(rng, base, anchors, pressure)
+
+
+def _press_memory(rng: random.Random, drawn: dict[str, Any], sequence: int) -> None:
+    """Memory for little more than the largest batch, so that what the other step phase takes decides."""
+    for model in drawn["models"].values():
+        model |= {"weights_gb": figure(rng, 1, 8), "kv_bytes_per_token": figure(rng, 3e9, 7e9) / sequence}
+    for device in drawn["devices"].values():
+        device |= {"memory_gb": figure(rng, 60, 120), "reserve_gb": 0.0}
 
 
 def some_design(rng: random.Random, base: Scenario, name: str) -> oracles.Design | None:
@@ -352,7 +370,7 @@ def some_design(rng: random.Random, base: Scenario, name: str) -> oracles.Design
     return oracles.design(base, name, proposer, length, {phase: rng.choice(some) for phase, some in found.items()})
 
 
-def _with_one_budget(rng: random.Random, base: Scenario, anchors: list[oracles.Design]) -> Scenario:
+def _with_one_budget(rng: random.Random, base: Scenario, anchors: list[oracles.Design], pressure: Pressure) -> Scenario:
     crew, workloads, rates = oracles.Crew(base, anchors), {}, []
     for index, (one, (name, workload)) in enumerate(zip(anchors, base.workloads.items(), strict=True)):
         needs = max(max(pool.busy[index] / base.max_utilization, pool.held[index]) for pool in crew.pools)
@@ -362,7 +380,7 @@ def _with_one_budget(rng: random.Random, base: Scenario, anchors: list[oracles.D
             asked = {}
         if rng.random() < 0.5:
             asked["interactivity_floor_tps"] = one.interactivity_tps * rng.uniform(0.6, 1.1)
-        if rng.random() < 0.4:
+        if pressure == "ttft" or rng.random() < 0.4:
             asked["ttft_ceiling_ms"] = one.ttft_s * 1e3 * rng.uniform(0.9, 1.4)
         workloads[name] = workload.replace(mix=rates[-1] * rng.uniform(0.6, 1.6), limits=WorkloadLimits(**asked))
     more = [rate * rng.uniform(1.0, 2.5) for rate in rates]
@@ -376,3 +394,18 @@ def _with_one_budget(rng: random.Random, base: Scenario, anchors: list[oracles.D
         budget = {"power_budget_kw": watts / 1e3} if kind == "power" else {"cost_budget_usd_per_hour": dollars}
         budget = {key: value * rng.uniform(0.8, 1.5) for key, value in budget.items()}
     return base.replace(workloads=workloads, limits=FleetLimits(**budget), **basis)
+
+
+def is_offered(table: CostTable, one: oracles.Design) -> bool:
+    """Whether a table still has the options of a design at its speculation."""
+    speculations = [(s.proposer, s.draft_length) for s in table.speculations]
+    if (one.proposer, one.length) not in speculations:
+        return False
+    s = speculations.index((one.proposer, one.length))
+    for work in one.works:
+        costs = table.phases[work.phase]
+        places = [(o.device, o.tensor_parallel, o.batch_size) for o in costs.options]
+        place = (work.device, work.degree, work.batch)
+        if place not in places or not math.isfinite(costs.latency_s[places.index(place), s]):
+            return False
+    return True

@@ -12,26 +12,28 @@ from hypothesis import strategies as st
 from planner.optimise import optimise
 from planner.options import cost_table
 from planner.question import Question, question_of
-from planner.schema.scenario import Scenario
-from planner.structure.least import Service, Tableau, cost_of, least, lower_bound, reduced
+from planner.schema.scenario import FleetLimits, Scenario
+from planner.structure.least import Service, Tableau, cost_of, least, lower_bound, reduced, sliced
 from planner.structure.optimise import separates
 from planner.structure.staircase import both, staircase
 from planner.words import OBJECTIVES
 
 RELATIVE = 1e-6
-AGREE = 14
+AGREE = 15
+PRESSURES = ("none", "ttft", "memory")
 AIMS = (*OBJECTIVES, "rate", "ttft", "any")
-few = settings(max_examples=12)
+few = settings(max_examples=30)
 
 
 def tables_of(scenario: Scenario) -> dict:
     return {name: cost_table(scenario, name) for name in scenario.workloads}
 
 
-def asked(rng: random.Random, aim: str) -> tuple[Scenario, Question]:
+def asked(aim: str, seed: int) -> tuple[Scenario, Question]:
     """A separable scenario, and a question with the aim; the worst of all workloads, or one of them."""
+    rng = random.Random(f"{aim} {seed}")
     objective = aim if aim in OBJECTIVES else "throughput" if aim == "rate" else "interactivity"
-    scenario = strategies.separable(rng, objective)
+    scenario = strategies.separable(rng, objective, PRESSURES[seed % 3])
     if aim in OBJECTIVES:
         return scenario, question_of(scenario)
     name = rng.choice(list(scenario.workloads))
@@ -44,7 +46,7 @@ def asked(rng: random.Random, aim: str) -> tuple[Scenario, Question]:
 @pytest.mark.parametrize("aim", AIMS)
 def test_structure_and_program_agree(aim):
     for seed in range(AGREE):
-        scenario, question = asked(random.Random(f"{aim} {seed}"), aim)
+        scenario, question = asked(aim, seed)
         assert separates(scenario, question)
         tables = tables_of(scenario)
         mine = optimise(scenario, tables, question)
@@ -58,14 +60,15 @@ def test_structure_and_program_agree(aim):
             assert_holds(scenario, mine.designs, mine.value)
 
 
-def test_the_structure_answers_nearly_all_that_separates():
-    """It leaves to the program only what costs less than the idling that it replaces."""
-    methods = [
-        optimise(scenario, tables_of(scenario), question).method
+def test_the_structure_answers_all_that_separates():
+    """It leaves to the program only average power, where a pass may cost less than the idling that it replaces."""
+    methods = {
+        (scenario.power_basis == "average", optimise(scenario, tables_of(scenario), question).method)
         for aim in AIMS
-        for scenario, question in (asked(random.Random(f"{aim} {seed}"), aim) for seed in range(5))
-    ]
-    assert methods.count("structure") >= 0.85 * len(methods)
+        for scenario, question in (asked(aim, seed) for seed in range(6))
+    }
+    assert (False, "program") not in methods
+    assert (True, "structure") in methods
 
 
 def assert_holds(scenario: Scenario, designs: tuple, value: float) -> None:
@@ -80,14 +83,11 @@ def assert_holds(scenario: Scenario, designs: tuple, value: float) -> None:
 # -------------------------------------------------------------------------------------- the least cost of one workload
 
 
-def one_workload(rng: random.Random, **fixed: object) -> tuple[Scenario, str]:
-    """A question of least power or cost, and its first workload's name."""
-    scenario = strategies.separable(rng, rng.choice(["power", "cost"]), **fixed)
-    name = next(iter(scenario.workloads))
-    workload = scenario.workloads[name].replace(mix=1.0)
-    return scenario.replace(
-        workloads={name: workload}, limits=scenario.limits.replace(power_budget_kw=None, cost_budget_usd_per_hour=None)
-    ), name
+def one_workload(rng: random.Random, pressure: str, **fixed: object) -> tuple[Scenario, str]:
+    """A question of least power or cost without a budget, and its workload's name."""
+    scenario = strategies.separable(rng, rng.choice(["power", "cost"]), pressure, max_draft_length=2, **fixed)
+    (name, workload), *_ = scenario.workloads.items()
+    return scenario.replace(workloads={name: workload}, limits=FleetLimits()), name
 
 
 def looped(scenario: Scenario, rate: float, designs: list[oracles.Design]) -> float:
@@ -98,9 +98,9 @@ def looped(scenario: Scenario, rate: float, designs: list[oracles.Design]) -> fl
 
 
 @few
-@given(rng=st.randoms(use_true_random=False), factor=st.floats(0.05, 20.0))
-def test_the_least_cost_is_that_of_loops(rng, factor):
-    scenario, name = one_workload(rng, max_draft_length=2)
+@given(rng=st.randoms(use_true_random=False), pressure=st.sampled_from(PRESSURES), factor=st.floats(0.05, 20.0))
+def test_the_least_cost_is_that_of_loops(rng, pressure, factor):
+    scenario, name = one_workload(rng, pressure)
     rate = scenario.workloads[name].limits.demand_rps * factor
     designs = oracles.designs_of(scenario, name)
     tableau = Tableau.of(scenario, cost_table(scenario, name), scenario.objective)
@@ -113,10 +113,15 @@ def test_the_least_cost_is_that_of_loops(rng, factor):
 
 
 @few
-@given(rng=st.randoms(use_true_random=False), factor=st.floats(1.0, 6.0), slack=st.floats(0.0, 0.5))
-def test_what_is_dropped_is_never_part_of_a_design_within_the_cost(rng, factor, slack):
+@given(
+    rng=st.randoms(use_true_random=False),
+    pressure=st.sampled_from(PRESSURES),
+    factor=st.floats(1.0, 3.0),
+    slack=st.floats(0.0, 0.2),
+)
+def test_what_is_dropped_is_never_part_of_a_design_within_the_cost(rng, pressure, factor, slack):
     no_fill = {"spare_replicas": rng.choice([0, 1])}
-    scenario, name = one_workload(rng, servers=no_fill, max_draft_length=2)
+    scenario, name = one_workload(rng, pressure, servers=no_fill)
     table, service = cost_table(scenario, name), Service.of(scenario, name)
     tableau = Tableau.of(scenario, table, scenario.objective)
     rate = scenario.workloads[name].limits.demand_rps
@@ -130,22 +135,27 @@ def test_what_is_dropped_is_never_part_of_a_design_within_the_cost(rng, factor, 
     for one in oracles.designs_of(scenario, name):
         answer = oracles.at(oracles.Crew(scenario, [one]), [rate], scenario.objective)
         if answer is not None and answer.value <= most * (1 - 1e-9):
-            assert is_offered(kept, one)
+            assert strategies.is_offered(kept, one)
 
 
-def is_offered(table: object, one: oracles.Design) -> bool:
-    """Whether a table still has the options of a design at its speculation."""
-    speculations = [(s.proposer, s.draft_length) for s in table.speculations]
-    if (one.proposer, one.length) not in speculations:
-        return False
-    s = speculations.index((one.proposer, one.length))
-    for work in one.works:
-        costs = table.phases[work.phase]
-        places = [(o.device, o.tensor_parallel, o.batch_size) for o in costs.options]
-        place = (work.device, work.degree, work.batch)
-        if place not in places or not np.isfinite(costs.latency_s[places.index(place), s]):
-            return False
-    return True
+@few
+@given(rng=st.randoms(use_true_random=False))
+def test_a_prefill_that_is_kept_for_one_speculation_is_kept_for_all_that_may_choose_it(rng):
+    """The program has one choice of a prefill for all speculations, or all of a proposer, and reads its cost once."""
+    scenario, name = one_workload(rng, "none")
+    table = cost_table(scenario, name)
+    keep = {phase: np.isfinite(costs.latency_s) for phase, costs in table.phases.items()}
+    for phase in ("target_prefill", "draft_prefill"):
+        keep[phase] &= np.array([[rng.random() < 0.5 for _ in table.speculations] for _ in keep[phase]], dtype=bool)
+    kept = sliced(table, keep, np.arange(len(table.speculations)))
+    proposers = np.array([s.proposer for s in table.speculations])
+    every = np.ones(len(proposers), dtype=bool)
+    groups = [("target_prefill", every), *(("draft_prefill", proposers == p) for p in scenario.proposers)]
+    for phase, group in groups:
+        before, after = table.phases[phase], kept.phases[phase]
+        for option, latency_s in zip(after.options, after.latency_s, strict=True):
+            whole = before.latency_s[before.options.index(option)]
+            assert np.array_equal(latency_s[group], whole[group], equal_nan=True)
 
 
 # ------------------------------------------------------------------------------------------------------ staircases
