@@ -36,19 +36,12 @@ from planner.words import COUNTS
 RELATIVE = 1e-6
 SEEDS = {"pairs": 100, "shares": 90, "mixed": 60, "servers": 100, "shared": 80}
 EVERY_SOLVED = 16
-# Seeds whose answer is wrong so far, with the reason.
-OPEN = {}
-OPEN_PLANS: dict = {}
 BLOCKS = 5
 BLOCKED = [(kind, block) for kind in SEEDS for block in range(BLOCKS)]
 
 
 def tables_of(scenario: Scenario) -> dict:
     return {name: cost_table(scenario, name) for name in scenario.workloads}
-
-
-def expected_to_fail(entries: dict) -> list:
-    return [pytest.param(*key, marks=pytest.mark.xfail(strict=True, reason=why)) for key, why in entries.items()]
 
 
 def near(value: float) -> object:
@@ -124,13 +117,7 @@ def assert_answer(kind: str, seed: str) -> None:
 @pytest.mark.parametrize(("kind", "block"), BLOCKED)
 def test_the_optimum_is_that_of_loops_over_designs_and_counts(kind, block):
     for seed in range(block, SEEDS[kind], BLOCKS):
-        if (kind, str(seed)) not in OPEN:
-            assert_answer(kind, str(seed))
-
-
-@pytest.mark.parametrize(("kind", "seed"), expected_to_fail(OPEN))
-def test_the_optimum_of_open_seeds(kind, seed):
-    assert_answer(kind, seed)
+        assert_answer(kind, str(seed))
 
 
 @pytest.mark.parametrize("kind", SEEDS)
@@ -148,7 +135,7 @@ def test_columns_bound_the_optimum_and_keep_the_designs_that_have_it(kind):
     for seed in range(SEEDS[kind]):
         scenario = strategies.seeded(kind, str(seed), max_shares=1)
         question, best = question_of(scenario), oracles.best(scenario)
-        if best is None or not large.is_bounded_by_columns(question) or (kind, str(seed)) in OPEN:
+        if best is None or not large.is_bounded_by_columns(question):
             continue
         if scenario.objective == "throughput" and question.rates is not None:
             continue  # the demand alone decides
@@ -173,13 +160,7 @@ def assert_plan(kind: str, seed: str) -> None:
 @pytest.mark.parametrize("kind", SEEDS)
 def test_a_whole_plan_has_the_optimum_of_loops(kind):
     for seed in range(0, SEEDS[kind], EVERY_SOLVED):
-        if (kind, f"plan {seed}") not in OPEN_PLANS:
-            assert_plan(kind, f"plan {seed}")
-
-
-@pytest.mark.parametrize(("kind", "seed"), expected_to_fail(OPEN_PLANS))
-def test_the_plan_of_open_seeds(kind, seed):
-    assert_plan(kind, seed)
+        assert_plan(kind, f"plan {seed}")
 
 
 # ----------------------------------------------------------------------------------------- cases made by hand
