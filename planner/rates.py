@@ -101,5 +101,11 @@ def require_figures(scenario: Scenario, tables: dict[str, CostTable]) -> None:
             for name in names
             if devices[name].price is None
         ]
+    if scenario.servers.racks:
+        problems += [
+            f"catalog.devices.{name}.provisioned_power_w: missing, and the power limits of racks need it"
+            for name in names
+            if devices[name].provisioned_power_w is None
+        ]
     if problems:
-        raise InputError(*problems)
+        raise InputError(*dict.fromkeys(problems))
