@@ -20,9 +20,9 @@ from planner.assemble import (
     totals_document,
 )
 from planner.evaluate import Design, request_metrics
-from planner.fleet import COUNT_TOLERANCE, Deployed, PoolUse, Racked, device_counts, devices_per_unit
+from planner.fleet import COUNT_TOLERANCE, Deployed, PoolUse, Racked, device_counts, devices_per_unit, shared_sequences
 from planner.limits import TOLERANCE
-from planner.options import Option, Speculation, speculations_of
+from planner.options import Option, Speculation, model_of, speculations_of
 from planner.rates import fixed_rates
 from planner.schema import documents as doc
 from planner.schema.scenario import Scenario
@@ -138,11 +138,24 @@ def _impossible_options(scenario: Scenario, design: Design) -> list[str]:
         use, option = metrics.phases[phase], design.options[phase]
         if use is None or option is None:
             continue
+        if option.models:
+            found += _wrong_model_set(scenario, design, phase, option)
         if use.sequences < option.batch_size:
             found.append(f"memory: {phase} on {option} holds {use.sequences:g} sequences")
         if not math.isfinite(use.busy_s + use.energy_j):
             found.append(f"{phase} on {option} has no known cost")
     return found
+
+
+def _wrong_model_set(scenario: Scenario, design: Design, phase: Phase, option: Option) -> list[str]:
+    """Name a shared pool without the phase's model, or whose weights leave no room for one batch of it."""
+    model = model_of(scenario, phase, design.speculation.proposer)
+    unknown = [name for name in option.models if name not in scenario.catalog.models]
+    if model not in option.models or unknown:
+        return [f"{phase} runs {model}, which is not in the pool of {'+'.join(option.models)}"]
+    if shared_sequences(scenario, design, phase, option, option.models) < option.batch_size * (1 - TOLERANCE):
+        return [f"memory: {phase} on {option} does not hold its batch beside {'+'.join(option.models)}"]
+    return []
 
 
 def _too_many_shares(deployed: Deployed) -> list[str]:

@@ -24,6 +24,7 @@ from planner.assemble import (
     totals_document,
 )
 from planner.check import check
+from planner.errors import InputError
 from planner.milp import large, relaxation
 from planner.optimise import optimise
 from planner.options import cost_table
@@ -287,3 +288,25 @@ def test_most_questions_are_decided_by_what_they_are_about(kind):
     least = {"feasible": 15, "infeasible": 3, "drafts": 3, "tight": 3}
     least |= {"shares": {"more designs": 4}, "mixed": {"more designs": 4}, "shared": {"pool for two": 10}}.get(kind, {})
     assert {name: seen[name] for name, number in least.items() if seen[name] < number} == {}
+
+
+def test_a_shared_pool_must_hold_the_models_that_it_runs():
+    asked = {"objective": "cost", "counts": "integer", "shared_pools": True, "max_draft_length": 1}
+    scenario = by_hand({}, 4.0, proposers=["light", "heavy"], **asked)
+    plan = solve(scenario)
+    assert check(plan, scenario) == []
+    (at,) = [number for number, pool in enumerate(plan.pools) if any(m.phase == "target_verify" for m in pool.phases)]
+
+    def problems(models):
+        pools = [pool.replace(models=models) if number == at else pool for number, pool in enumerate(plan.pools)]
+        return "\n".join(check(plan.replace(pools=tuple(pools)), scenario))
+
+    assert "target_verify runs target, which is not in the pool of heavy" in problems(("heavy",))
+    assert "not in the pool of target+nothing" in problems(("target", "nothing"))
+
+
+def test_a_rack_needs_provisioned_watts():
+    bare = by_hand({"power_budget_kw": 10.0}, power_basis="forward", servers={"racks": {"r": {"power_limit_kw": 1.0}}})
+    devices = {name: d.replace(provisioned_power_w=None) for name, d in bare.catalog.devices.items()}
+    with pytest.raises(InputError, match="provisioned_power_w: missing, and the power limits of racks need it"):
+        solve(bare.replace(catalog=bare.catalog.replace(devices=devices)))

@@ -134,7 +134,8 @@ def test_stopped_early_the_plan_holds_and_the_bound_is_none_too_good(limit_s):
         assert plan.status in ("optimal", "feasible")
         assert plan.objective.value <= best.value * (1 + RELATIVE)
         assert plan.objective.best_bound >= best.value * (1 - RELATIVE)
-        assert (plan.status == "optimal") == (plan.objective.gap <= RELATIVE)
+        # A closed gap that no second run confirmed in time is no proof.
+        assert plan.status == "feasible" or plan.objective.gap <= RELATIVE
 
 
 def test_most_cases_are_decided_by_their_limits():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
+from planner.bounds import largest_rates, runnable, usable
 from planner.milp.program import optimise as solve_program
 from planner.milp.relaxation import Relaxation, Relaxed, relaxed, solve_relaxation, tables_of_columns, tables_within
 from planner.options import CostTable
@@ -88,7 +89,25 @@ def _tokens(problem: Relaxed) -> float:
 
 
 def _bound(problem: Relaxed, found: Relaxation) -> float:
-    return -found.bound * _tokens(problem) if problem.maximizes else found.bound
+    if not problem.maximizes:
+        return found.bound
+    return min(-found.bound, _largest_scale(problem)) * _tokens(problem)
+
+
+def _largest_scale(problem: Relaxed) -> float:
+    """Bound the scale by the workload that limits it most: no design of it carries more, were the fleet its own.
+
+    Only where a workload has one design: several may add up their devices.
+    """
+    scenario = problem.scenario
+    if scenario.max_shares > 1:
+        return float("inf")
+    scales = []
+    for name, table in problem.tables.items():
+        mask = usable(scenario, table)
+        rates = largest_rates(scenario, table, mask)[1][runnable(table, mask)]
+        scales.append(float(rates.max(initial=0.0)) / problem.weights[name])
+    return min(scales)
 
 
 def _bounded(problem: Relaxed, solution: Solution, found: Relaxation, start: float) -> Solution:

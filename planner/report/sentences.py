@@ -53,6 +53,8 @@ def objective_sentence(plan: doc.Plan) -> str:
     value = f"{best}: {in_unit(goal.value, goal.unit)}"
     if plan.status == "optimal":
         return f"{value}; proven, no plan under this model is better"
+    if goal.gap is not None and goal.gap <= 1e-6:
+        return f"{value}; found at the time limit, its proof not confirmed by a second run"
     side = "at most" if goal.name in MAXIMIZED else "at least"
     bound = f"{side} {in_unit(goal.best_bound, goal.unit)} is possible (gap {percent(goal.gap)})"
     return f"{value}; best found at the time limit, {bound}"
