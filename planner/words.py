@@ -15,7 +15,8 @@ FirstToken = Literal["after_prefill", "after_verify"]
 LimitName = Literal[
     "power_budget", "cost_budget", "inventory", "interactivity_floor", "ttft_ceiling", "demand", "memory"
 ]
-ProposerKind = Literal["draft_model", "eagle3"]
+ProposerKind = Literal["draft_model", "eagle3", "medusa", "mtp", "ngram", "tree", "dspark"]
+Layout = Literal["disaggregated", "colocated_drafter", "aggregated_target", "aggregated"]
 Status = Literal["optimal", "feasible", "infeasible", "no_incumbent"]
 Confidence = Literal["read", "derived", "recalled", "assumed"]
 CountUnit = Literal["devices", "request_slots"]
@@ -24,6 +25,7 @@ PHASES: tuple[Phase, ...] = get_args(Phase)
 DRAFT_PHASES: tuple[Phase, ...] = ("draft_prefill", "draft_decode")
 STEP_PHASES: tuple[Phase, ...] = ("target_verify", "draft_decode")
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
+LAYOUTS: tuple[Layout, ...] = get_args(Layout)
 COUNTS: tuple[Counts, ...] = get_args(Counts)
 POWER_BASES: tuple[PowerBasis, ...] = get_args(PowerBasis)
 

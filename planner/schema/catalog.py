@@ -19,7 +19,7 @@ from planner.schema.base import (
     PositiveTokens,
     SchemaVersion,
 )
-from planner.schema.hardware import DataSheet, Shape
+from planner.schema.hardware import DataSheet, ParallelHeads, Shape
 from planner.schema.names import dangling_in_catalog, refuse
 from planner.words import Confidence, CountUnit, Phase, ProposerKind
 
@@ -237,21 +237,79 @@ class Device(Entry):
 
 
 class Model(Entry):
-    """A model's weights and KV cache, as far as memory and transfers need them."""
+    """A model's weights and KV cache, as far as memory and transfers need them.
+
+    ``shape`` of a transformer, or ``heads`` of parallel decoding heads (Medusa), lets the roofline cost it.
+    """
 
     weights_gb: Positive | None = None
     kv_bytes_per_token: NonNegative | None = None
     shape: Shape | None = None
+    heads: ParallelHeads | None = None
+
+
+class Tree(Document):
+    """A token tree: either how many children each node of a level has, or the nodes in all by depth.
+
+    ``branching`` [2, 1] is two chains of two. A depth without an entry in ``nodes`` is not on offer.
+    """
+
+    branching: Annotated[tuple[Count, ...], Field(strict=False, min_length=1, max_length=64)] | None = None
+    nodes: Annotated[dict[Annotated[PositiveTokens, _WHOLE_KEY], PositiveTokens], Field(min_length=1)] | None = None
+
+    @model_validator(mode="after")
+    def _has_one_form(self) -> Self:
+        _one_form(self, (frozenset({"branching"}), frozenset({"nodes"})))
+        for depth, nodes in (self.nodes or {}).items():
+            if nodes < depth:
+                text = "a tree of depth {depth} has at least {depth} nodes, got {nodes}"
+                raise PydanticCustomError("tree", text, {"depth": depth, "nodes": nodes})
+        return self
+
+    def nodes_by_depth(self) -> dict[int, int]:
+        """Give the nodes of every depth on offer.
+
+        >>> Tree(branching=[3, 1, 2]).nodes_by_depth()
+        {1: 3, 2: 6, 3: 12}
+        """
+        if self.nodes is not None:
+            return dict(sorted(self.nodes.items()))
+        found, level, total = {}, 1, 0
+        for depth, children in enumerate(self.branching or (), start=1):
+            level *= children
+            total += level
+            found[depth] = total
+        return found
 
 
 class Proposer(Entry):
-    """A way to propose tokens for a target, with its acceptance by target and task."""
+    """A way to propose tokens for a target, with its acceptance by target and task.
+
+    ``model`` runs the draft phases; ``ngram`` has none. ``tree``: what is verified is a token tree and the draft length
+    its depth. ``host_time_ms``: time of a whole draft on the host, part of every step. What crosses the link, in bytes:
+    ``step_payload_bytes_per_token`` for every drafted token (null: an id, and with ``sends_distributions`` a
+    probability for every word of the target's vocabulary), ``hidden_bytes_per_token`` for every committed or prompt
+    token of a proposer that reads the target's hidden states (null: counted from the target's shape).
+    """
 
     kind: ProposerKind
-    model: Name
+    model: Name | None = None
     max_draft_length: Annotated[int, Field(ge=1, le=4096)] | None = None
-    step_payload_bytes_per_token: NonNegative = 0.0
+    tree: Tree | None = None
+    host_time_ms: NonNegative = 0.0
+    step_payload_bytes_per_token: NonNegative | None = None
+    sends_distributions: bool = False
+    hidden_bytes_per_token: NonNegative | None = None
     acceptance: dict[Name, dict[Name, AcceptanceCurve]]
+
+    @model_validator(mode="after")
+    def _fits_its_kind(self) -> Self:
+        if (self.kind == "ngram") != (self.model is None):
+            text = "a proposer of kind ngram runs no model" if self.model else "a proposer of kind {kind} needs a model"
+            raise PydanticCustomError("proposer", text, {"kind": self.kind})
+        if self.kind == "tree" and self.tree is None:
+            raise PydanticCustomError("proposer", "a proposer of kind tree needs a tree", {})
+        return self
 
 
 class Link(Entry):

@@ -171,3 +171,11 @@ class Shape(Document):
         if self.ffn == 0 and (self.experts is None or self.experts.first_dense_layers or self.experts.every > 1):
             raise PydanticCustomError("ffn", "ffn is needed for the dense feed-forward layers", {})
         return self
+
+
+class ParallelHeads(Document):
+    """Decoding heads on the target's last hidden state: each a residual block and an output head of its own."""
+
+    count: Size
+    hidden: Size
+    vocabulary: Size

@@ -80,7 +80,12 @@ def _references_of_scenario(scenario: Any) -> Iterator[Reference]:  # noqa: ANN4
         yield f"precisions.{name}", name, "model", _entries(catalog, "models")
     for phase, place in _entries(scenario, "places").items():
         yield f"places.{phase}", place.partition(":")[0] if isinstance(place, str) else None, "device", devices
-    yield "transfers.link", _part(_part(scenario, "transfers"), "link"), "link", _entries(catalog, "links")
+    transfers = _part(scenario, "transfers")
+    yield "transfers.link", _part(transfers, "link"), "link", _entries(catalog, "links")
+    for pair, link in _entries(transfers, "pairs").items():
+        yield f"transfers.pairs.{pair}", link, "link", _entries(catalog, "links")
+        for device in pair.split(":") if isinstance(pair, str) else ():
+            yield f"transfers.pairs.{pair}", device, "device", devices
 
 
 def _unaccepted(scenario: Any) -> Iterator[str]:  # noqa: ANN401

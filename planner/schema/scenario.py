@@ -25,6 +25,7 @@ from planner.schema.base import (
     Document,
     Fraction,
     Name,
+    NonNegative,
     Positive,
     PositiveFraction,
     PositiveTokens,
@@ -34,7 +35,7 @@ from planner.schema.base import (
 from planner.schema.catalog import Catalog
 from planner.schema.hardware import Precision
 from planner.schema.names import dangling_in_scenario, refuse
-from planner.words import Counts, FirstToken, Objective, Phase, PowerBasis
+from planner.words import Counts, FirstToken, Layout, Objective, Phase, PowerBasis
 
 CountOrNone = Annotated[int, Field(ge=0, le=1_000_000)]
 _PLACE = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._+-]{0,63})(?::tp([1-9]\d{0,3}))?(?::b([1-9]\d{0,5}))?$")
@@ -162,11 +163,53 @@ class Candidates(Document):
     batch_sizes: Annotated[tuple[Count, ...], Field(strict=False, min_length=1)] | None = None
 
 
+_PAIR = re.compile(r"^[^:]+:[^:]+$")
+
+
+def _is_pair(text: str) -> str:
+    one, _, other = text.partition(":")
+    if not _PAIR.match(text) or one == other:
+        raise PydanticCustomError("pair", "'{text}' is no pair of device types: write one:other", {"text": text})
+    return text
+
+
+Pair = Annotated[str, AfterValidator(_is_pair), WithJsonSchema({"type": "string", "pattern": _PAIR.pattern})]
+
+
 class Transfers(Document):
-    """Which link joins different device types, and how much of a KV transfer no overlap hides."""
+    """Which link joins different device types, and how much of a KV transfer no overlap hides.
+
+    ``pairs``: another link (null: free) between two device types, written ``one:other`` in either order.
+    """
 
     link: Name
     kv_exposed_share: Fraction = 1.0
+    pairs: dict[Pair, Name | None] = {}
+
+    def between(self, one: str, other: str) -> str | None:
+        """Name the link between two different device types; null where it is free."""
+        return self.pairs.get(f"{one}:{other}", self.pairs.get(f"{other}:{one}", self.link))
+
+    @model_validator(mode="after")
+    def _names_a_pair_once(self) -> Self:
+        for pair in self.pairs:
+            one, _, other = pair.partition(":")
+            if f"{other}:{one}" in self.pairs:
+                raise PydanticCustomError("pair", "'{pair}' stands twice, in both orders", {"pair": pair})
+        return self
+
+
+class Engine(Document):
+    """How much prefills slow decoding on replicas that do both, and what a first token waits for there.
+
+    A step takes ``interference`` times as long as the prefills that come in during it on top. The first token comes after
+    ``first_token_ms`` and the prefills of ``cohort`` prompts and of a share ``waiting`` of the batch.
+    """
+
+    interference: NonNegative = 1.2
+    first_token_ms: NonNegative = 58.0
+    cohort: Annotated[float, Field(ge=1, le=1e6)] = 1.05
+    waiting: NonNegative = 0.10
 
 
 class Scenario(Document):
@@ -183,6 +226,8 @@ class Scenario(Document):
     servers: Servers = Servers()
     max_shares: Annotated[int, Field(ge=1, le=8)] = 1
     shared_pools: bool = False
+    layouts: Annotated[tuple[Layout, ...], Field(strict=False, min_length=1)] = ("disaggregated",)
+    engine: Engine = Engine()
     candidates: Candidates = Candidates()
     places: dict[Phase, Place] = {}
     precisions: dict[Name, Precision] = {}
