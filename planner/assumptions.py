@@ -93,8 +93,8 @@ def _layouts(scenario: Scenario) -> list[str]:
     engine, found = scenario.engine, []
     if any(layout.startswith("aggregated") for layout in scenario.layouts):
         found.append(
-            f"aggregated layouts: prefills slow decode steps by {engine.interference:g} x their own time; a first token"
-            f" waits {engine.first_token_ms:g} ms and for {engine.cohort:g} prompts and {engine.waiting:.0%} of the batch"
+            f"aggregated layouts: prefills slow decode steps by {engine.interference:g} × their own time; a first"
+            f" token waits {engine.first_token_ms:g} ms, {engine.cohort:g} prompts, {engine.waiting:.0%} of the batch"
         )
     if any(rule_of(scenario, name).drafts == "verify" for name in scenario.proposers):
         found.append("drafting modules of the target run on its own replicas; their share of the prefill is left out")

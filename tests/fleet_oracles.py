@@ -135,9 +135,7 @@ def model_sets(scenario: Any, model: str, module: str | None) -> list[tuple[str,
     every = {scenario.target, *(scenario.catalog.proposers[name].model for name in scenario.proposers)}
     others = sorted(every - own)
     return [
-        tuple(sorted((*own, *some)))
-        for size in range(len(others) + 1)
-        for some in itertools.combinations(others, size)
+        tuple(sorted((*own, *some))) for size in range(len(others) + 1) for some in itertools.combinations(others, size)
     ]
 
 

@@ -128,6 +128,9 @@ def catalog(
         }
         for n, model in enumerate(drafters)
     }
+    for proposer in proposers.values():
+        if proposer["kind"] == "mtp":
+            _run_beside_the_target(rng, devices, proposer["model"])
     wire = {"bandwidth_gb_per_s": figure(rng, 1, 50), "latency_us": figure(rng, 0, 2000), "energy_pj_per_byte": 9000.0}
     return {
         "schema_version": 1,
@@ -136,6 +139,18 @@ def catalog(
         "proposers": proposers,
         "links": {"wire": wire},
     }
+
+
+def _run_beside_the_target(rng: random.Random, devices: dict[str, Any], module: str) -> None:
+    """Let a module of the target draft wherever the target verifies, at the same batches."""
+    for device in devices.values():
+        verify = device["profiles"].get("target", {}).get("target_verify", {})
+        draft = {
+            key: {"latency_ms": {"per_token": figure(rng, 0.2, 3)}, "energy_mj": {"per_token": figure(rng, 5, 200)}}
+            for key in verify
+        }
+        if draft:
+            device["profiles"].setdefault(module, {})["draft_decode"] = draft
 
 
 def kind_of(rng: random.Random) -> dict[str, Any]:
@@ -367,14 +382,15 @@ def some_design(rng: random.Random, base: Scenario, name: str) -> oracles.Design
     """One design of a workload at random; null where nothing fits into memory."""
     workload = base.workloads[name]
     proposer, length = rng.choice(list(oracles.drafts(base, workload)))
-    asked = [("target_prefill", base.target, workload.isl_tokens), ("target_verify", base.target, length + 1)]
-    if proposer is not None:
-        model = base.catalog.proposers[proposer].model
-        asked += [("draft_prefill", model, workload.isl_tokens), ("draft_decode", model, length)]
-    found = {phase: list(oracles.offers(base, workload, phase, *rest)) for phase, *rest in asked}
+    found = {
+        phase: list(oracles.offers(base, workload, phase, *rest, oracles.beside(base, proposer, phase)))
+        for phase, *rest in oracles.work_of(base, workload, proposer, length)
+    }
     if not all(found.values()):
         return None
-    return oracles.design(base, name, proposer, length, {phase: rng.choice(some) for phase, some in found.items()})
+    places = {phase: rng.choice(some) for phase, some in found.items()}
+    inside = oracles.drafts_inside(base, workload, proposer, length, places["target_verify"])
+    return None if inside is None else oracles.design(base, name, proposer, length, places, inside)
 
 
 def _with_one_budget(rng: random.Random, base: Scenario, anchors: list[oracles.Design], pressure: Pressure) -> Scenario:

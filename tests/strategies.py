@@ -130,6 +130,22 @@ def device(rng: random.Random, runs: dict[str, list[str]], prompt: int, most_opt
     return found
 
 
+def _run_beside_the_target(rng: random.Random, devices: dict[str, Any], drafter: str) -> None:
+    """Let a drafter run wherever the target verifies, at the same degree, and now and then at the same batches."""
+    for one in devices.values():
+        verify = list(one["profiles"].get("target", {}).get("target_verify", {}))
+        for phase, tokens in (("draft_prefill", 500), ("draft_decode", 8)):
+            (fast, slow), (frugal, hungry) = _RANGES[phase]
+            for key in verify:
+                one["profiles"].setdefault(drafter, {}).setdefault(phase, {}).setdefault(
+                    key,
+                    {
+                        "latency_ms": {"per_token": _figure(rng, fast, slow) / tokens},
+                        "energy_mj": energy_form(rng, frugal, hungry, tokens),
+                    },
+                )
+
+
 KINDS = ("draft_model", "draft_model", "eagle3", "eagle3", "tree", "dspark", "medusa", "mtp", "ngram")
 
 
@@ -179,6 +195,9 @@ def catalog(rng: random.Random, prompt: int, sequence: int) -> dict[str, Any]:
             if drafting:
                 runs[model] = drafting
         devices[f"d{n}"] = device(rng, runs, prompt, {1: 4, 2: 3, 3: 2, 4: 1}[number])
+    for name in drafters:
+        if rng.random() < 0.5:
+            _run_beside_the_target(rng, devices, name)
     models: dict[str, Any] = {name: {} for name in ("target", *drafters)}
     if rng.random() < 0.5:
         _add_memory(rng, devices, models, sequence)
@@ -192,7 +211,7 @@ def catalog(rng: random.Random, prompt: int, sequence: int) -> dict[str, Any]:
             "bandwidth_gb_per_s": _figure(rng, 0.5, 100),
             "latency_us": rng.choice([0.0, _figure(rng, 0, 3000)]),
             "energy_pj_per_byte": _figure(rng, 0, 30_000),
-        }
+        },
     }
     return {"schema_version": 1, "devices": devices, "models": models, "proposers": proposers, "links": links}
 

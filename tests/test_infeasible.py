@@ -46,7 +46,8 @@ def _between(rng, base, points):
     """Limits that different designs meet: a fast one, a prompt one, a cheap one at the rate of a third."""
     fastest = max(one.interactivity_tps for one in points)
     promptest = min(one.ttft_s for one in points)
-    rate = rng.uniform(0.5, 4) / max(rng.choice(points).need(phase) for phase in ("target_prefill", "target_verify"))
+    some = rng.choice(points)
+    rate = rng.uniform(0.5, 4) / max(some.need(phase) for phase in some.places if phase.startswith("target"))
     if base.objective in ("energy", "interactivity") and rng.random() < 0.3:
         rate = None
     asked = rate or 1.0

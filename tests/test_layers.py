@@ -16,8 +16,10 @@ ROOT = Path(__file__).resolve().parents[1]
 LAYERS = [
     {"planner.errors", "planner.words"},
     {"planner.schema"},
-    {"planner.acceptance", "planner.profiles", "planner.memory", "planner.transfers", "planner.roofline"},
+    {"planner.acceptance", "planner.profiles", "planner.proposers", "planner.roofline"},
     {"planner.derived", "planner.aggregated"},
+    {"planner.memory"},
+    {"planner.transfers"},
     {"planner.options", "planner.validate"},
     {"planner.evaluate", "planner.measure"},
     {"planner.fleet", "planner.bounds"},

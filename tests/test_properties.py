@@ -175,6 +175,9 @@ def scaled(scenario: Scenario, time: float = 1.0, energy: float = 1.0, money: fl
         link["bandwidth_gb_per_s"] /= time
         link["latency_us"] *= time
         link["energy_pj_per_byte"] *= energy
+    for proposer in catalog["proposers"].values():
+        proposer["host_time_ms"] = proposer.get("host_time_ms", 0.0) * time
+    dump["engine"]["first_token_ms"] *= time
     factors = {"interactivity_floor_tps": 1 / time, "ttft_ceiling_ms": time, "demand_rps": 1 / time}
     limits = dump["workloads"]["w"]["limits"]
     dump["workloads"]["w"]["limits"] = {key: value * factors[key] for key, value in limits.items() if value is not None}

@@ -146,7 +146,9 @@ def test_a_prefill_that_is_kept_for_one_speculation_is_kept_for_all_that_may_cho
     table = cost_table(scenario, name)
     keep = {phase: np.isfinite(costs.latency_s) for phase, costs in table.phases.items()}
     for phase in ("target_prefill", "draft_prefill"):
-        keep[phase] &= np.array([[rng.random() < 0.5 for _ in table.speculations] for _ in keep[phase]], dtype=bool)
+        keep[phase] &= np.array(
+            [[rng.random() < 0.5 for _ in table.speculations] for _ in keep[phase]], dtype=bool
+        ).reshape(keep[phase].shape)
     kept = sliced(table, keep, np.arange(len(table.speculations)))
     proposers = np.array([s.proposer for s in table.speculations])
     every = np.ones(len(proposers), dtype=bool)
