@@ -147,8 +147,9 @@ def deployment_document(deployed: Deployed, index: int) -> doc.Deployment:
     placements: dict[Phase, doc.Placement | None] = dict.fromkeys(PHASES)
     for pool in deployed.pools:
         for member in pool.members:
-            option = design.options[member.phase]
-            if member.serving == index and option is not None:
+            if member.serving == index:
+                option = design.options[member.phase] or design.options["target_verify"]  # a hosted phase has none
+                assert option is not None
                 placements[member.phase] = _placement(pool, member, option.batch_size)
     rate = sum(other.rate_rps for other in deployed.servings if other.design.workload == design.workload)
     proposer = speculation.proposer
@@ -159,6 +160,7 @@ def deployment_document(deployed: Deployed, index: int) -> doc.Deployment:
         proposer_kind=None if proposer is None else scenario.catalog.proposers[proposer].kind,
         draft_length=speculation.draft_length,
         verify_tokens=speculation.verify_tokens,
+        layout=speculation.layout,
         placements=placements,
         metrics=metrics_document(scenario, serving),
     )

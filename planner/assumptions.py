@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable
 
 from planner import acceptance
 from planner.options import curve_of
+from planner.proposers import rule_of
 from planner.rates import fixed_rates, has_demand
 from planner.schema.catalog import Device, Entry, Model
 from planner.schema.scenario import Scenario
@@ -54,7 +55,7 @@ def _switches(scenario: Scenario) -> list[str]:
         found.append("the first token comes from the first verify (from the prefill at draft length 0)")
     else:
         found.append("the first token comes from the prefill")
-    found += _pooling(scenario)
+    found += [*_pooling(scenario), *_layouts(scenario)]
     if fixed_rates(scenario) is not None and not has_demand(scenario):
         found.append("no demand is given: figures are for 1 request/s in total")
     elif scenario.objective == "throughput" and fixed_rates(scenario) is not None:
@@ -87,13 +88,28 @@ def _pooling(scenario: Scenario) -> list[str]:
     return found
 
 
+def _layouts(scenario: Scenario) -> list[str]:
+    """Say what sharing replicas is taken to do; nothing where every phase has its own."""
+    engine, found = scenario.engine, []
+    if any(layout.startswith("aggregated") for layout in scenario.layouts):
+        found.append(
+            f"aggregated layouts: prefills slow decode steps by {engine.interference:g} x their own time; a first token"
+            f" waits {engine.first_token_ms:g} ms and for {engine.cohort:g} prompts and {engine.waiting:.0%} of the batch"
+        )
+    if any(rule_of(scenario, name).drafts == "verify" for name in scenario.proposers):
+        found.append("drafting modules of the target run on its own replicas; their share of the prefill is left out")
+    return found
+
+
 def _models(scenario: Scenario) -> list[str]:
     proposers = scenario.catalog.proposers
-    return list(dict.fromkeys([scenario.target, *(proposers[name].model for name in scenario.proposers)]))
+    drafters = (proposers[name].model for name in scenario.proposers)
+    return list(dict.fromkeys(model for model in (scenario.target, *drafters) if model is not None))
 
 
 def _is_bare(model: Model) -> bool:
-    return model.weights_gb is None or model.kv_bytes_per_token is None
+    stated = model.weights_gb is not None and model.kv_bytes_per_token is not None
+    return not stated and model.shape is None and model.heads is None
 
 
 def _labelled(scenario: Scenario, devices: dict[str, Device]) -> list[str]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from planner.measure import Kind, measure_of, owned_usd_per_hour
 from planner.options import CostTable, Option
 from planner.schema.scenario import Scenario
-from planner.words import PHASES, Phase
+from planner.words import DRAFT_PHASES, PHASES, STEP_PHASES, Phase
 
 Floats = NDArray[np.float64]
 _ROUNDING = 1e-7
@@ -89,28 +89,29 @@ def usable(scenario: Scenario, table: CostTable) -> dict[Phase, NDArray[np.bool_
     """
     mask = {phase: table.phases[phase].available.copy() for phase in PHASES}
     limits = scenario.workloads[table.workload].limits
+    latency = {phase: np.where(mask[phase], table.phases[phase].latency_s, np.inf) for phase in PHASES}
     if limits.interactivity_floor_tps is not None:
         longest_step = table.tokens_per_step / limits.interactivity_floor_tps
-        _drop_slow(table, mask, ("target_verify", "draft_decode"), longest_step)
+        _drop_slow(table, mask, {phase: latency[phase] for phase in STEP_PHASES}, longest_step)
     if limits.ttft_ceiling_ms is not None:
-        ceiling = limits.ttft_ceiling_ms * 1e-3
-        waits = ~table.first_from_prefill
-        _drop_slow(table, mask, ("target_prefill",), np.full(len(waits), ceiling))
-        after_verify = np.where(waits, ceiling, np.inf)
-        _drop_slow(table, mask, ("target_prefill", "target_verify"), after_verify)
-        _drop_slow(table, mask, ("draft_prefill", "draft_decode", "target_verify"), after_verify)
+        ceiling = np.full(len(table.speculations), limits.ttft_ceiling_ms * 1e-3)
+        prefill = latency["target_prefill"]
+        _drop_slow(table, mask, {"target_prefill": prefill, "target_verify": table.through_target_s}, ceiling)
+        ways: dict[Phase, Floats] = {phase: latency[phase] for phase in DRAFT_PHASES}
+        ways |= {"target_verify": table.through_draft_s, "target_prefill": np.where(table.hidden_states, prefill, 0.0)}
+        _drop_slow(table, mask, ways, np.where(table.first_from_prefill, np.inf, ceiling))
     return mask
 
 
 def _drop_slow(
-    table: CostTable, mask: dict[Phase, NDArray[np.bool_]], phases: tuple[Phase, ...], longest_s: Floats
+    table: CostTable, mask: dict[Phase, NDArray[np.bool_]], times_s: dict[Phase, Floats], longest_s: Floats
 ) -> None:
     """Drop options of a sum of phases that exceeds ``longest_s`` even with the fastest of the others, in place."""
-    latency = {phase: np.where(mask[phase], table.phases[phase].latency_s, np.inf) for phase in phases}
-    least = {phase: np.where(table.runs(phase), latency[phase].min(axis=0, initial=np.inf), 0.0) for phase in phases}
-    for phase in phases:
-        others = sum((least[other] for other in phases if other != phase), np.zeros_like(longest_s))
-        slow = others + latency[phase] > longest_s * (1 + _ROUNDING)
+    times = {phase: np.where(mask[phase], time_s, np.inf) for phase, time_s in times_s.items()}
+    least = {phase: np.where(table.runs(phase), times[phase].min(axis=0, initial=np.inf), 0.0) for phase in times}
+    for phase in times:
+        others = sum((least[other] for other in times if other != phase), np.zeros_like(longest_s))
+        slow = others + times[phase] > longest_s * (1 + _ROUNDING)
         mask[phase] &= ~(slow & table.runs(phase))
 
 

@@ -22,7 +22,7 @@ from planner.assemble import (
 from planner.evaluate import Design, request_metrics
 from planner.fleet import COUNT_TOLERANCE, Deployed, PoolUse, Racked, device_counts, devices_per_unit, shared_sequences
 from planner.limits import TOLERANCE
-from planner.options import Option, Speculation, model_of, speculations_of
+from planner.options import Option, Speculation, hosted_by_verify, models_of, speculations_of
 from planner.rates import fixed_rates
 from planner.schema import documents as doc
 from planner.schema.scenario import Scenario
@@ -45,7 +45,7 @@ def check(plan: doc.Plan, scenario: Scenario) -> list[str]:
     try:
         pools = {(m.deployment, m.phase): pool.models for pool in plan.pools for m in pool.phases}
         sets = pools if scenario.shared_pools else {}
-        designs = [_design(deployment, index, sets) for index, deployment in enumerate(plan.deployments)]
+        designs = [_design(scenario, deployment, index, sets) for index, deployment in enumerate(plan.deployments)]
         impossible = [problem for design, _ in designs for problem in _impossible_options(scenario, design)]
         if impossible:
             return impossible
@@ -83,7 +83,8 @@ def _not_on_offer(deployed: Deployed) -> list[str]:
     for serving in deployed.servings:
         s = serving.design.speculation
         if s not in speculations_of(deployed.scenario, serving.design.workload):
-            found.append(f"draft length {s.draft_length} of proposer {s.proposer} is not on offer")
+            what = f"draft length {s.draft_length} of proposer {s.proposer}, verify tokens {s.verify_tokens}"
+            found.append(f"{what}, layout {s.layout} is not on offer")
     return found
 
 
@@ -107,17 +108,20 @@ def _racks(plan: doc.Plan) -> Racked:
 
 
 def _design(
-    deployment: doc.Deployment, index: int, pools: dict[tuple[int, Phase], tuple[str, ...]]
+    scenario: Scenario, deployment: doc.Deployment, index: int, pools: dict[tuple[int, Phase], tuple[str, ...]]
 ) -> tuple[Design, float]:
+    """Read a deployment back; a hosted phase has no option of its own."""
     options: dict[Phase, Option | None] = {
         phase: None
         if place is None
         else Option(place.device, place.tensor_parallel, place.batch_size, pools.get((index, phase), ()))
         for phase, place in deployment.placements.items()
     }
-    speculation = Speculation(deployment.proposer, deployment.draft_length)
+    nodes = deployment.verify_tokens - 1
+    speculation = Speculation.of(deployment.proposer, deployment.draft_length, nodes, deployment.layout)
     if speculation.draft_length == 0 and any(options[phase] is not None for phase in DRAFT_PHASES):
         raise ValueError("a draft phase is placed at draft length 0")
+    options |= dict.fromkeys(hosted_by_verify(scenario, speculation))
     return Design(deployment.workload, speculation, options), deployment.metrics.request_rate_rps
 
 
@@ -149,10 +153,10 @@ def _impossible_options(scenario: Scenario, design: Design) -> list[str]:
 
 def _wrong_model_set(scenario: Scenario, design: Design, phase: Phase, option: Option) -> list[str]:
     """Name a shared pool without the phase's model, or whose weights leave no room for one batch of it."""
-    model = model_of(scenario, phase, design.speculation.proposer)
+    own = models_of(scenario, phase, design.speculation)
     unknown = [name for name in option.models if name not in scenario.catalog.models]
-    if model not in option.models or unknown:
-        return [f"{phase} runs {model}, which is not in the pool of {'+'.join(option.models)}"]
+    if not set(own) <= set(option.models) or unknown:
+        return [f"{phase} runs {'+'.join(own)}, which is not in the pool of {'+'.join(option.models)}"]
     if shared_sequences(scenario, design, phase, option, option.models) < option.batch_size * (1 - TOLERANCE):
         return [f"memory: {phase} on {option} does not hold its batch beside {'+'.join(option.models)}"]
     return []

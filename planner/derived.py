@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from planner.errors import InputError
 from planner.roofline import counts
 from planner.roofline.hardware import Hardware, hardware
-from planner.roofline.memory import degree_problem, devices_for, resident_sequences
-from planner.roofline.passes import Pass, draft_decode, prefill, verify
-from planner.schema.hardware import Precision, Shape
+from planner.roofline.memory import degree_problem, devices_for, kv_degree, resident_sequences, sequence_bytes
+from planner.roofline.passes import Pass, draft_decode, heads_draft, prefill, verify
+from planner.schema.hardware import ParallelHeads, Precision, Shape
 from planner.schema.scenario import Scenario, Workload
 from planner.words import Phase
 
@@ -56,7 +56,33 @@ def precision_of(scenario: Scenario, model: str) -> Precision:
     return scenario.precisions.get(model, native)
 
 
-def derive(scenario: Scenario, workload: str, phase: Phase, device: str, model: str, tokens: Floats) -> Derived | None:
+def weight_bytes_of(scenario: Scenario, model: str) -> float:
+    """Bytes of a model's weights at the precision that it is served in."""
+    entry = scenario.catalog.models[model]
+    if entry.heads is not None:
+        return entry.heads.count * counts.heads_parameters(entry.heads) * counts.BF16_BYTES
+    assert entry.shape is not None  # the caller asked for it
+    return counts.weight_bytes(entry.shape, precision_of(scenario, model))
+
+
+def sequence_bytes_of(scenario: Scenario, device: str, model: str, tokens: int, degree: int) -> float:
+    """Bytes that one sequence of ``tokens`` keeps in a replica of ``degree`` devices, copies included."""
+    shape, sheet = scenario.catalog.models[model].shape, scenario.catalog.devices[device].data_sheet
+    if shape is None:
+        return 0.0
+    copies = 1.0 if sheet is not None and sheet.weights_in_sram else degree / float(kv_degree(shape, degree))
+    return float(sequence_bytes(shape, tokens)) * copies
+
+
+def derive(
+    scenario: Scenario,
+    workload: str,
+    phase: Phase,
+    device: str,
+    model: str,
+    tokens: Floats,
+    nodes: Floats | None = None,
+) -> Derived | None:
     """Cost a phase of a model on a device type at every degree and batch size on offer.
 
     Parameters
@@ -65,6 +91,8 @@ def derive(scenario: Scenario, workload: str, phase: Phase, device: str, model: 
         What runs where. Times are for a context of ISL + OSL/2, memory for ISL + OSL.
     tokens
         (S,) verify tokens or draft lengths; prefill takes the workload's uncached prompt.
+    nodes
+        (S,) drafted tokens where they are more than the draft length, as in a tree.
 
     Returns
     -------
@@ -77,19 +105,24 @@ def derive(scenario: Scenario, workload: str, phase: Phase, device: str, model: 
         If the data sheet lacks a figure that the precision needs, naming it.
     """
     catalog, request = scenario.catalog, scenario.workloads[workload]
-    shape = catalog.models[model].shape
-    assert shape is not None  # the caller asked for it
+    shape, heads = catalog.models[model].shape, catalog.models[model].heads
     precision = precision_of(scenario, model)
     try:
-        hw = hardware(catalog.devices[device], precision, counts.body_precision(shape, precision))
+        hw = hardware(
+            catalog.devices[device], precision, None if shape is None else counts.body_precision(shape, precision)
+        )
     except InputError as error:
         hint = "give it, or leave the device out of candidates.devices"
         raise InputError(*(f"catalog.devices.{device}: {problem} ({hint})" for problem in error.problems)) from None
+    if shape is None:
+        assert heads is not None  # the caller asked for it
+        return _parallel_heads(scenario, hw, heads, tokens) if phase == "draft_decode" else None
     pairs = _pairs(scenario, hw, shape, precision, request)
     if not pairs:
         return None
     degrees, batches = (np.array(column, dtype=float)[:, None] for column in zip(*pairs, strict=True))
-    cost = _cost(phase, hw, shape, precision, request, degrees, batches, tokens[None, :])
+    wide = None if nodes is None else nodes[None, :]
+    cost = _cost(phase, hw, shape, precision, request, degrees, batches, tokens[None, :], wide)
     held = resident_sequences(hw, shape, precision, request.isl_tokens + request.osl_tokens, degrees)
     size = (len(pairs), len(tokens))
     return Derived(
@@ -98,6 +131,26 @@ def derive(scenario: Scenario, workload: str, phase: Phase, device: str, model: 
         np.broadcast_to(cost.latency_s, size),
         np.broadcast_to(cost.energy_j, size),
         np.broadcast_to(held, (len(pairs), 1))[:, 0],
+        cost.assumed,
+    )
+
+
+def _parallel_heads(scenario: Scenario, hw: Hardware, heads: ParallelHeads, tokens: Floats) -> Derived | None:
+    """Cost parallel heads at every degree and batch; they keep no KV cache and are bounded by the target's memory."""
+    batches = scenario.candidates.batch_sizes or BATCH_SIZES
+    degrees = [d for d in scenario.candidates.tensor_parallel or DEGREES if d <= int(hw.max_degree)]
+    pairs = list(product(degrees, batches))
+    if not pairs:
+        return None
+    rows = [np.array(column, dtype=float)[:, None] for column in zip(*pairs, strict=True)]
+    cost = heads_draft(hw, heads, tokens[None, :], rows[1], rows[0])
+    size = (len(pairs), len(tokens))
+    return Derived(
+        tuple(degree for degree, _ in pairs),
+        tuple(batch for _, batch in pairs),
+        np.broadcast_to(cost.latency_s, size),
+        np.broadcast_to(cost.energy_j, size),
+        np.full(len(pairs), np.inf),
         cost.assumed,
     )
 
@@ -135,11 +188,12 @@ def _cost(
     degrees: Floats,
     batches: Floats,
     tokens: Floats,
+    nodes: Floats | None,
 ) -> Pass:
     context = request.isl_tokens + request.osl_tokens / 2.0
     if phase == "target_verify":
         return verify(hw, shape, precision, batches, context, degrees, tokens)
     if phase == "draft_decode":
-        return draft_decode(hw, shape, precision, tokens, batches, context, degrees)
+        return draft_decode(hw, shape, precision, tokens, batches, context, degrees, nodes=nodes)
     uncached = request.isl_tokens - request.cached_prefix_tokens
     return prefill(hw, shape, precision, uncached, degrees, batches, request.cached_prefix_tokens)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from planner.options import CostTable, Option, Speculation, cost_table
+import numpy as np
+
+from planner.options import CostTable, Option, Speculation, cost_table, hosted_by_verify
+from planner.schema.catalog import Link
 from planner.schema.scenario import Scenario
-from planner.transfers import FREE, Transfer, kv_transfer, step_exchange
+from planner.transfers import FREE, Transfer, hidden_transfer, kv_transfer, link_between, step_exchange
 from planner.words import PHASES, Phase
 
 
@@ -81,25 +84,33 @@ class DesignTransfers:
 
     target_kv: Transfer
     draft_kv: Transfer
+    hidden: Transfer
     step: Transfer
 
 
-def transfers_of(scenario: Scenario, design: Design) -> DesignTransfers:
-    """Give the transfers that a design's pairs of device types need."""
+def transfers_of(scenario: Scenario, design: Design, tokens_per_step: float) -> DesignTransfers:
+    """Give the transfers that a design's pairs of device types need; a hosted phase is where verification is."""
+    hosted, verify = hosted_by_verify(scenario, design.speculation), design.options["target_verify"]
 
-    def apart(a: Phase, b: Phase) -> bool:
-        one, other = design.options[a], design.options[b]
-        return one is not None and other is not None and one.device != other.device
+    def place(phase: Phase) -> str | None:
+        option = verify if phase in hosted else design.options[phase]
+        return None if option is None else option.device
 
-    proposer, length = design.speculation.proposer, design.speculation.draft_length
-    workload = design.workload
-    target_kv = kv_transfer(scenario, workload, scenario.target) if apart("target_prefill", "target_verify") else FREE
-    draft_kv = step = FREE
-    if proposer is not None and apart("draft_prefill", "draft_decode"):
-        draft_kv = kv_transfer(scenario, workload, scenario.catalog.proposers[proposer].model)
-    if apart("target_verify", "draft_decode"):
-        step = step_exchange(scenario, proposer, length)
-    return DesignTransfers(target_kv, draft_kv, step)
+    def link(one: Phase, other: Phase) -> tuple[str, Link | None]:
+        start, end = place(one), place(other)
+        return start or "", None if start is None or end is None else link_between(scenario, start, end)
+
+    speculation, workload = design.speculation, design.workload
+    proposer = speculation.proposer
+    target_kv = kv_transfer(scenario, workload, *link("target_prefill", "target_verify"), scenario.target)
+    model = None if proposer is None else scenario.catalog.proposers[proposer].model
+    draft_kv = hidden = FREE
+    if proposer is not None and model is not None:
+        draft_kv = kv_transfer(scenario, workload, *link("draft_prefill", "draft_decode"), model)
+        hidden = hidden_transfer(scenario, workload, link("target_prefill", "draft_prefill")[1], proposer)
+    between = link("target_verify", "draft_decode")[1]
+    step = step_exchange(scenario, between, proposer, speculation.nodes, tokens_per_step)
+    return DesignTransfers(target_kv, draft_kv, hidden, step)
 
 
 def request_metrics(scenario: Scenario, design: Design, table: CostTable | None = None) -> RequestMetrics:
@@ -119,22 +130,33 @@ def request_metrics(scenario: Scenario, design: Design, table: CostTable | None 
     """
     table = table or cost_table(scenario, design.workload, [design.speculation])
     s = table.speculations.index(design.speculation)
-    latency: dict[Phase, float] = dict.fromkeys(PHASES, 0.0)
+    row = {phase: _row(table, design, phase) for phase in PHASES if table.runs(phase)[s]}
+    latency = {phase: float(table.phases[phase].latency_s[o, s]) for phase, o in row.items()}
     uses: dict[Phase, PhaseUse | None] = dict.fromkeys(PHASES)
-    for phase in PHASES:
-        option, costs = design.options[phase], table.phases[phase]
-        if not table.runs(phase)[s]:
-            continue
-        if option is None or option.bare not in costs.options:
-            raise KeyError(f"{phase} cannot run on {option}")
-        o = costs.options.index(option.bare)
-        latency[phase] = float(costs.latency_s[o, s])
+    for phase, o in row.items():
         uses[phase] = PhaseUse(
             float(table.busy_s(phase)[o, s]),
             float(table.energy_per_request_j(phase)[o, s]),
-            float(costs.sequences[o, s]),
+            float(table.phases[phase].sequences[o, s]),
         )
-    return _combine(scenario, design, table, s, latency, uses)
+    for phase in hosted_by_verify(scenario, design.speculation):
+        uses[phase], uses["target_verify"] = _split(table, uses["target_verify"], phase, row["target_verify"], s)
+    return _combine(scenario, design, table, s, row["target_verify"], latency, uses)
+
+
+def _row(table: CostTable, design: Design, phase: Phase) -> int:
+    option, options = design.options[phase], table.phases[phase].options
+    if option is None or option.bare not in options:
+        raise KeyError(f"{phase} cannot run on {option}")
+    return options.index(option.bare)
+
+
+def _split(table: CostTable, verify: PhaseUse | None, phase: Phase, o: int, s: int) -> tuple[PhaseUse, PhaseUse]:
+    """Take a hosted phase's part out of what the replicas that verify spend."""
+    assert verify is not None  # verification always runs
+    part = table.hosted[phase]
+    mine = PhaseUse(float(part.busy_s[o, s]), float(part.energy_j[o, s]), np.inf)
+    return mine, replace(verify, busy_s=verify.busy_s - mine.busy_s, energy_j=verify.energy_j - mine.energy_j)
 
 
 def _combine(
@@ -142,34 +164,39 @@ def _combine(
     design: Design,
     table: CostTable,
     s: int,
+    verify: int,
     latency: dict[Phase, float],
     uses: dict[Phase, PhaseUse | None],
 ) -> RequestMetrics:
-    moved = transfers_of(scenario, design)
     E, steps = float(table.tokens_per_step[s]), float(table.steps[s])
-    step_s = step_time_s(latency["draft_decode"], latency["target_verify"], moved.step.exposed_s)
+    moved = transfers_of(scenario, design, E)
+    step_s = step_time_s(latency.get("draft_decode", 0.0), latency["target_verify"], moved.step.exposed_s)
     tps = interactivity_tps(E, step_s)
-    if table.first_from_prefill[s]:
-        ttft_s = ttft_after_prefill_s(latency["target_prefill"], moved.target_kv.exposed_s)
-    else:
-        draft_s = latency["draft_prefill"] + moved.draft_kv.exposed_s + latency["draft_decode"] + moved.step.exposed_s
-        ttft_s = ttft_after_verify_s(
-            latency["target_prefill"],
-            draft_s,
-            latency["target_verify"],
-            moved.target_kv.exposed_s,
-            bool(table.hidden_states[s]),
-        )
-    transfer_j = moved.target_kv.energy_j + moved.draft_kv.energy_j + steps * moved.step.energy_j
+    transfer_j = moved.target_kv.energy_j + moved.draft_kv.energy_j + moved.hidden.energy_j
+    transfer_j += steps * moved.step.energy_j
     return RequestMetrics(
         tokens_per_step=E,
         steps=steps,
         step_time_s=step_s,
         interactivity_tps=tps,
         tpot_s=1.0 / tps,
-        ttft_s=ttft_s,
+        ttft_s=_ttft_s(table, s, verify, latency, moved),
         energy_j=sum(use.energy_j for use in uses.values() if use is not None) + transfer_j,
         transfer_energy_j=transfer_j,
         residency_s=steps * step_s,
         phases=uses,
     )
+
+
+def _ttft_s(table: CostTable, s: int, verify: int, latency: dict[Phase, float], moved: DesignTransfers) -> float:
+    """Time of the first token: the longer of its ways, through the target's prefill and through the first draft.
+
+    What the replicas that verify add to each way is in the table: the first verify, and what they host of it.
+    """
+    prefill_s = latency.get("target_prefill", 0.0)
+    after_prefill_s = moved.target_kv.exposed_s + float(table.through_target_s[verify, s])
+    if table.first_from_prefill[s]:
+        return ttft_after_prefill_s(prefill_s, after_prefill_s)
+    draft_s = latency.get("draft_prefill", 0.0) + moved.draft_kv.exposed_s + moved.hidden.exposed_s
+    draft_s += latency.get("draft_decode", 0.0) + moved.step.exposed_s + float(table.through_draft_s[verify, s])
+    return ttft_after_verify_s(prefill_s, draft_s, 0.0, after_prefill_s, bool(table.hidden_states[s]))

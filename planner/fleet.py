@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from planner.evaluate import Design, RequestMetrics
 from planner.memory import free_bytes, kv_bytes_per_sequence
-from planner.options import Option, model_of
+from planner.options import Option, hosted_by_verify, models_of
 from planner.schema.catalog import Device
 from planner.schema.scenario import Scenario
 from planner.words import PHASES, STEP_PHASES, Phase, PowerBasis
@@ -120,10 +120,9 @@ def pool_key(scenario: Scenario, serving: int, design: Design, phase: Phase, opt
 
     Shared pools are one per model set, device type and degree; private ones one per design and phase.
     """
-    model = model_of(scenario, phase, design.speculation.proposer)
-    assert model is not None  # a phase that runs has a model
+    own = models_of(scenario, phase, design.speculation)
     if scenario.shared_pools:
-        models = option.models or (model,)
+        models = option.models or own
         name = (
             "+".join(models)
             + f"@{option.device}"
@@ -133,7 +132,7 @@ def pool_key(scenario: Scenario, serving: int, design: Design, phase: Phase, opt
     name = phase if len(scenario.workloads) == 1 else f"{design.workload}.{phase}"
     return (
         name + (f".{serving + 1}" if scenario.max_shares > 1 else ""),
-        (model,),
+        own,
         option.device,
         option.tensor_parallel,
     )
@@ -143,11 +142,15 @@ def pool_uses(scenario: Scenario, servings: Sequence[Serving]) -> tuple[PoolUse,
     """Size the pools of all servings: the least replicas that carry flows and hold sequences, plus the spares."""
     members: dict[PoolKey, list[Member]] = {}
     for index, serving in enumerate(servings):
+        hosted = hosted_by_verify(scenario, serving.design.speculation)
         for phase in PHASES:
-            option = serving.design.options[phase]
+            at: Phase = "target_verify" if phase in hosted else phase
+            option = serving.design.options[at]
             if option is not None and serving.metrics.phases[phase] is not None:
-                key = pool_key(scenario, index, serving.design, phase, option)
-                members.setdefault(key, []).append(_member(scenario, index, serving, phase, option, key))
+                key = pool_key(scenario, index, serving.design, at, option)
+                holds = phase in STEP_PHASES and phase not in hosted
+                sequences = _sequences(scenario, serving, phase, option, key) if holds else math.inf
+                members.setdefault(key, []).append(_member(scenario, index, serving, phase, sequences))
     return tuple(_pool(scenario, key, some) for key, some in members.items())
 
 
@@ -157,34 +160,36 @@ def _pool(scenario: Scenario, key: PoolKey, members: list[Member]) -> PoolUse:
     return PoolUse(*key, members=tuple(members), replicas=count)
 
 
-def _member(scenario: Scenario, index: int, serving: Serving, phase: Phase, option: Option, key: PoolKey) -> Member:
+def _member(scenario: Scenario, index: int, serving: Serving, phase: Phase, sequences: float) -> Member:
     use = serving.metrics.phases[phase]
     assert use is not None  # only phases that run become members
-    held = 0.0
-    if phase in STEP_PHASES:
-        sequences = (
-            shared_sequences(scenario, serving.design, phase, option, key[1])
-            if scenario.shared_pools
-            else use.sequences
-        )
-        held = memory_replicas(serving.rate_rps, serving.metrics.residency_s, sequences, scenario.max_utilization)
     return Member(
         serving=index,
         workload=serving.design.workload,
         phase=phase,
         busy=serving.rate_rps * use.busy_s,
         capacity_need=capacity_replicas(serving.rate_rps, use.busy_s, scenario.max_utilization),
-        memory_need=held,
+        memory_need=memory_replicas(serving.rate_rps, serving.metrics.residency_s, sequences, scenario.max_utilization),
     )
+
+
+def _sequences(scenario: Scenario, serving: Serving, phase: Phase, option: Option, key: PoolKey) -> float:
+    use = serving.metrics.phases[phase]
+    assert use is not None  # only phases that run become members
+    return shared_sequences(scenario, serving.design, phase, option, key[1]) if scenario.shared_pools else use.sequences
+
+
+def sequence_bytes(scenario: Scenario, workload: str, option: Option, models: Sequence[str]) -> float | None:
+    """KV bytes that one sequence keeps in a replica of an option, of several models; null where one is not known."""
+    device, degree = option.device, option.tensor_parallel
+    sizes = [kv_bytes_per_sequence(scenario, workload, device, model, degree) for model in models]
+    return None if any(size is None for size in sizes) else sum(size or 0.0 for size in sizes)
 
 
 def shared_sequences(scenario: Scenario, design: Design, phase: Phase, option: Option, models: Sequence[str]) -> float:
     """Sequences that a replica of a shared pool would hold if it held nothing else, not rounded."""
-    model = model_of(scenario, phase, design.speculation.proposer)
-    assert model is not None
-    catalog = scenario.catalog
-    free = free_bytes(catalog.devices[option.device], [catalog.models[name] for name in models], option.tensor_parallel)
-    kv_bytes = kv_bytes_per_sequence(catalog.models[model], scenario.workloads[design.workload])
+    free = free_bytes(scenario, option.device, models, option.tensor_parallel)
+    kv_bytes = sequence_bytes(scenario, design.workload, option, models_of(scenario, phase, design.speculation))
     return math.inf if math.isinf(free) or not kv_bytes else free / kv_bytes
 
 

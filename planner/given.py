@@ -11,12 +11,12 @@ from planner.assemble import deploy, deployment_document, power_document
 from planner.assumptions import assumptions_of, warnings_of
 from planner.errors import InputError, nearest
 from planner.evaluate import Design
-from planner.options import PLAIN, CostTable, Option, Speculation, cost_table, covered_draft_length
+from planner.options import CostTable, Option, Speculation, cost_table, covered_draft_length, draft_lengths
 from planner.rates import UNIT_RATE_RPS
 from planner.schema import documents as doc
 from planner.schema.scenario import Scenario
 from planner.solve import Settings, provenance
-from planner.words import DRAFT_PHASES, PHASES, Phase
+from planner.words import DRAFT_PHASES, PHASES, Layout, Phase
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,7 @@ class Given:
     draft_length: int
     workload: str | None = None
     proposer: str | None = None
+    layout: Layout = "disaggregated"
 
 
 def evaluate_given(scenario: Scenario, given: Given, settings: Settings) -> doc.Evaluation:
@@ -41,7 +42,7 @@ def evaluate_given(scenario: Scenario, given: Given, settings: Settings) -> doc.
     workload = _named("workload", given.workload, list(scenario.workloads))
     speculation = _speculation(scenario, workload, given)
     warnings = list(warnings_of(scenario))
-    if speculation == PLAIN:
+    if speculation.draft_length == 0:
         ignored = [phase for phase in DRAFT_PHASES if phase in scenario.places]
         warnings += [f"draft length 0: the place of {phase} is ignored" for phase in ignored]
         scenario = scenario.replace(places={p: place for p, place in scenario.places.items() if p not in ignored})
@@ -73,10 +74,10 @@ def _named(what: str, name: str | None, choices: list[str]) -> str:
 
 def _speculation(scenario: Scenario, workload: str, given: Given) -> Speculation:
     if given.draft_length == 0 and given.proposer is None:
-        return PLAIN
+        return Speculation(None, 0, None, given.layout)
     proposer = _named("proposer", given.proposer, list(scenario.proposers))
     if given.draft_length == 0:
-        return PLAIN
+        return Speculation(None, 0, None, given.layout)
     covered = covered_draft_length(scenario, workload, proposer)
     if given.draft_length > covered:
         tokens = scenario.workloads[workload].osl_tokens
@@ -84,7 +85,13 @@ def _speculation(scenario: Scenario, workload: str, given: Given) -> Speculation
         if covered == tokens - 1:
             why = f"a request of '{workload}' has {tokens} output tokens, so that {covered} are drafted at most"
         raise InputError(f"--draft-length {given.draft_length}: {why}")
-    return Speculation(proposer, given.draft_length)
+    nodes = dict(draft_lengths(scenario, workload, proposer, given.draft_length))
+    if given.draft_length not in nodes:
+        most = scenario.catalog.proposers[proposer].max_draft_length
+        offered = ", ".join(map(str, dict(draft_lengths(scenario, workload, proposer, covered))))
+        why = f"'{proposer}' drafts {most} at most" if most and most < given.draft_length else f"its tree has {offered}"
+        raise InputError(f"--draft-length {given.draft_length}: {why}")
+    return Speculation.of(proposer, given.draft_length, nodes[given.draft_length], given.layout)
 
 
 def _options(scenario: Scenario, table: CostTable) -> dict[Phase, Option | None]:

@@ -10,13 +10,12 @@ from numpy.typing import NDArray
 
 from planner import acceptance, profiles
 from planner.memory import sequences_per_replica
+from planner.proposers import Rule, hosted_phases, layouts_of, nodes_by_draft_length, phases_of, rule_of
 from planner.schema.catalog import AcceptanceCurve, Characterized, parse_option_key
 from planner.schema.scenario import Scenario, parse_place
-from planner.words import DRAFT_PHASES, PHASES, STEP_PHASES, Phase
+from planner.words import DRAFT_PHASES, PHASES, STEP_PHASES, Layout, Phase
 
 Floats = NDArray[np.float64]
-
-HIDDEN_STATE_KINDS = frozenset({"eagle3"})
 
 
 @dataclass(frozen=True, order=True)
@@ -40,15 +39,30 @@ class Option:
 
 @dataclass(frozen=True, order=True)
 class Speculation:
-    """Who proposes and how far ahead; no proposer and draft length 0 is plain decode."""
+    """Who proposes, how far ahead, and what shares replicas; no proposer and draft length 0 is plain decode.
+
+    ``tree_nodes``: tokens drafted where they are more than the draft length, which is a tree's depth.
+    """
 
     proposer: str | None
     draft_length: int
+    tree_nodes: int | None = None
+    layout: Layout = "disaggregated"
+
+    @property
+    def nodes(self) -> int:
+        """Tokens drafted per step."""
+        return self.draft_length if self.tree_nodes is None else self.tree_nodes
 
     @property
     def verify_tokens(self) -> int:
         """Positions that the target checks per step."""
-        return self.draft_length + 1
+        return self.nodes + 1
+
+    @classmethod
+    def of(cls, proposer: str | None, draft_length: int, nodes: int, layout: Layout) -> Speculation:
+        """Name a speculation by the tokens that it drafts."""
+        return cls(proposer, draft_length, None if nodes == draft_length else nodes, layout)
 
 
 PLAIN = Speculation(None, 0)
@@ -88,19 +102,38 @@ class PhaseCosts:
 
 
 @dataclass(frozen=True)
+class Hosted:
+    """What replicas that verify spend on another phase, per request: (O, S) over the options of target_verify.
+
+    Zero where a speculation does not host the phase.
+    """
+
+    busy_s: Floats
+    energy_j: Floats
+
+
+@dataclass(frozen=True)
 class CostTable:
     """Everything that the choice for one workload needs.
+
+    A phase may be hosted: run on the replicas that verify, beside verification. Then it is no choice of its own (its
+    ``operations`` are zero) and the costs of target_verify contain it.
 
     Attributes
     ----------
     speculations
-        S pairs of proposer and draft length; the first is plain decode unless the caller named others.
+        S ways to speculate; plain decode comes first unless the caller named others.
     tokens_per_step, steps, operations
-        (S,) E(D); steps per request; operations per request by phase, zero where the phase does not run.
+        (S,) E(D); steps per request; operations per request by phase, zero where it is no choice of its own.
     hidden_states
         (S,) whether the proposer needs the target's hidden states.
     first_from_prefill
         (S,) whether the first token comes from the prefill.
+    hosted
+        What the costs of target_verify contain of other phases.
+    through_target_s, through_draft_s
+        (O, S) over the options of target_verify: what they add to the time of the first token along its two ways, the
+        target's prefill and the first draft. The rest are the phases that are choices of their own.
     """
 
     workload: str
@@ -111,9 +144,12 @@ class CostTable:
     first_from_prefill: NDArray[np.bool_]
     operations: dict[Phase, Floats]
     phases: dict[Phase, PhaseCosts]
+    hosted: dict[Phase, Hosted]
+    through_target_s: Floats
+    through_draft_s: Floats
 
     def runs(self, phase: Phase) -> NDArray[np.bool_]:
-        """(S,) whether a speculation runs the phase."""
+        """(S,) whether a phase is a choice of its own of a speculation."""
         return self.operations[phase] > 0
 
     def energy_per_request_j(self, phase: Phase) -> Floats:
@@ -138,14 +174,20 @@ def covered_draft_length(scenario: Scenario, workload: str, proposer: str) -> in
     return longest if covered is None else min(covered, longest)
 
 
+def draft_lengths(scenario: Scenario, workload: str, proposer: str, most: int) -> list[tuple[int, int]]:
+    """List draft lengths up to ``most``, capped by proposer, acceptance and OSL − 1, with the tokens drafted."""
+    entry = scenario.catalog.proposers[proposer]
+    longest = min(covered_draft_length(scenario, workload, proposer), most, entry.max_draft_length or most)
+    return list(nodes_by_draft_length(entry, longest))
+
+
 def speculations_of(scenario: Scenario, workload: str) -> tuple[Speculation, ...]:
-    """List plain decode and every (proposer, D) on offer, D capped by scenario, proposer, acceptance and OSL − 1."""
-    found = [PLAIN]
+    """List plain decode and every (proposer, D) on offer, each in every layout of the scenario that differs for it."""
+    found = [Speculation(None, 0, None, layout) for layout in layouts_of(None, scenario.layouts)]
     for name in scenario.proposers:
-        caps = [covered_draft_length(scenario, workload, name), scenario.max_draft_length]
-        own = scenario.catalog.proposers[name].max_draft_length
-        longest = min(caps + ([own] if own is not None else []))
-        found += [Speculation(name, length) for length in range(1, longest + 1)]
+        layouts = layouts_of(rule_of(scenario, name), scenario.layouts)
+        lengths = draft_lengths(scenario, workload, name, scenario.max_draft_length)
+        found += [Speculation.of(name, *length, layout) for layout in layouts for length in lengths]
     return tuple(found)
 
 
@@ -163,6 +205,26 @@ def model_of(scenario: Scenario, phase: Phase, proposer: str | None) -> str | No
     if phase not in DRAFT_PHASES:
         return scenario.target
     return None if proposer is None else scenario.catalog.proposers[proposer].model
+
+
+def rule_for(scenario: Scenario, speculation: Speculation) -> Rule | None:
+    """Give the rule of a speculation's proposer; null for plain decode."""
+    return None if speculation.proposer is None else rule_of(scenario, speculation.proposer)
+
+
+def hosted_by_verify(scenario: Scenario, speculation: Speculation) -> frozenset[Phase]:
+    """Give the phases that a speculation runs on the replicas that verify, beside verification."""
+    return hosted_phases(rule_for(scenario, speculation), speculation.layout)
+
+
+def models_of(scenario: Scenario, phase: Phase, speculation: Speculation) -> tuple[str, ...]:
+    """Name the models that a replica of a phase holds, in alphabetical order: its own, and those of hosted phases."""
+    own = model_of(scenario, phase, speculation.proposer)
+    found = set() if own is None else {own}
+    if phase == "target_verify":
+        hosted = (model_of(scenario, h, speculation.proposer) for h in hosted_by_verify(scenario, speculation))
+        found |= {model for model in hosted if model is not None}
+    return tuple(sorted(found))
 
 
 def _matches(scenario: Scenario, phase: Phase, option: Option) -> bool:
@@ -204,20 +266,24 @@ def _tokens(scenario: Scenario, workload: str, phase: Phase, speculations: Seque
 
 
 def _phase_costs(scenario: Scenario, workload: str, phase: Phase, speculations: Sequence[Speculation]) -> PhaseCosts:
+    """Cost a phase where it has replicas of its own, for every speculation whatever its layout."""
     tokens = _tokens(scenario, workload, phase, speculations)
+    nodes = np.array([float(s.nodes) for s in speculations])
     columns_of: dict[str, list[int]] = {}
     for index, speculation in enumerate(speculations):
         model = model_of(scenario, phase, speculation.proposer)
-        if model is not None:
+        if model is not None and phase in phases_of(rule_for(scenario, speculation)):
             columns_of.setdefault(model, []).append(index)
     offers = {
-        model: list(_offers(scenario, workload, phase, model, tokens[cols])) for model, cols in columns_of.items()
+        model: list(_offers(scenario, workload, phase, model, tokens[columns], nodes[columns]))
+        for model, columns in columns_of.items()
     }
     order = {name: index for index, name in enumerate(scenario.catalog.devices)}
     every = {option for some in offers.values() for offer in some for option in offer.options}
     options = tuple(sorted(every, key=lambda o: (order[o.device], o.tensor_parallel, o.batch_size)))
     row_of = {option: row for row, option in enumerate(options)}
-    idle = np.array([model_of(scenario, phase, s.proposer) is None for s in speculations])
+    running = {index for columns in columns_of.values() for index in columns}
+    idle = np.array([index not in running for index in range(len(speculations))], dtype=bool)
     latency, energy, held = (
         np.tile(np.where(idle, one, other), (len(options), 1))
         for one, other in ((0.0, np.nan), (0.0, np.nan), (np.inf, 0.0))
@@ -239,18 +305,21 @@ class _Offer:
     sequences: Floats
 
 
-def _offers(scenario: Scenario, workload: str, phase: Phase, model: str, tokens: Floats) -> Iterator[_Offer]:
+def _offers(
+    scenario: Scenario, workload: str, phase: Phase, model: str, tokens: Floats, nodes: Floats
+) -> Iterator[_Offer]:
     """Give the characterized options of all devices at once, then those that the roofline derives, by device."""
     known = list(_profiles(scenario, phase, model))
     if known:
         options = tuple(option for option, _ in known)
         costs = profiles.characterized([profile for _, profile in known], tokens)
-        yield _Offer(options, *costs, _sequences(scenario, workload, model, options))
+        yield _Offer(options, *costs, _sequences(scenario, workload, [model], options))
     characterized = {option.device for option, _ in known}
     for name, device in scenario.catalog.devices.items():
         wanted = _may_run(scenario, phase, name) and name not in characterized
-        if wanted and device.data_sheet is not None and scenario.catalog.models[model].shape is not None:
-            offer = _derived(scenario, workload, phase, name, model, tokens)
+        entry = scenario.catalog.models[model]
+        if wanted and device.data_sheet is not None and (entry.shape is not None or entry.heads is not None):
+            offer = _derived(scenario, workload, phase, name, model, (tokens, nodes))
             if offer is not None:
                 yield offer
 
@@ -262,10 +331,12 @@ def _may_run(scenario: Scenario, phase: Phase, device: str) -> bool:
     return placed == device and (allowed is None or device in allowed)
 
 
-def _derived(scenario: Scenario, workload: str, phase: Phase, device: str, model: str, tokens: Floats) -> _Offer | None:
+def _derived(
+    scenario: Scenario, workload: str, phase: Phase, device: str, model: str, tokens: tuple[Floats, Floats]
+) -> _Offer | None:
     from planner.derived import derive  # the roofline is loaded where a catalog needs it
 
-    found = derive(scenario, workload, phase, device, model, tokens)
+    found = derive(scenario, workload, phase, device, model, *tokens)
     if found is None:
         return None
     options = [Option(device, *pair) for pair in zip(found.degrees, found.batch_sizes, strict=True)]
@@ -274,15 +345,13 @@ def _derived(scenario: Scenario, workload: str, phase: Phase, device: str, model
     return _Offer(rows, found.latency_s[kept], found.energy_j[kept], found.sequences[kept][:, None]) if rows else None
 
 
-def _sequences(scenario: Scenario, workload: str, model: str, options: Sequence[Option]) -> Floats:
+def _sequences(scenario: Scenario, workload: str, models: Sequence[str], options: Sequence[Option]) -> Floats:
     """(O, 1) sequences that a replica of each option holds."""
-    catalog, shape = scenario.catalog, scenario.workloads[workload]
     held: dict[tuple[str, int], float] = {}
     for option in options:
         key = (option.device, option.tensor_parallel)
         if key not in held:
-            device = catalog.devices[option.device]
-            held[key] = sequences_per_replica(device, catalog.models[model], shape, option.tensor_parallel)
+            held[key] = sequences_per_replica(scenario, workload, option.device, models, option.tensor_parallel)
     return np.array([held[option.device, option.tensor_parallel] for option in options]).reshape(-1, 1)
 
 
@@ -307,25 +376,157 @@ def cost_table(scenario: Scenario, workload: str, speculations: Sequence[Specula
         E[columns] = acceptance.tokens_per_step(curve_of(scenario, workload, name), lengths[columns])
     first_from_prefill = (lengths == 0) | (scenario.first_token == "after_prefill")
     steps = steps_per_request(float(scenario.workloads[workload].osl_tokens), E, first_from_prefill)
-    drafts = (lengths > 0).astype(float)
+    rules = [rule_for(scenario, s) for s in speculations]
+    costs = _costs(scenario, workload, speculations)
+    hosting = _hosting(scenario, workload, speculations, costs, steps, first_from_prefill)
+    own = {phase: _own(rules, speculations, phase) for phase in PHASES}
+    once = {"target_prefill": own["target_prefill"], "draft_prefill": own["draft_prefill"]}
     return CostTable(
         workload=workload,
         speculations=tuple(speculations),
         tokens_per_step=E,
         steps=steps,
-        hidden_states=np.array(
-            [s.proposer is not None and _needs_hidden_states(scenario, s.proposer) for s in speculations]
-        ),
+        hidden_states=np.array([rule is not None and rule.hidden_vectors > 0 for rule in rules], dtype=bool),
         first_from_prefill=first_from_prefill,
-        operations={
-            "target_prefill": np.ones_like(E),
-            "target_verify": steps,
-            "draft_prefill": drafts,
-            "draft_decode": steps * drafts,
-        },
-        phases={phase: _phase_costs(scenario, workload, phase, speculations) for phase in PHASES},
+        operations={phase: once.get(phase, steps * own[phase]) for phase in PHASES},
+        phases={phase: _without_hosted(costs[phase], own[phase]) for phase in PHASES}
+        | {"target_verify": hosting.verify},
+        hosted=hosting.parts,
+        through_target_s=hosting.through_target_s,
+        through_draft_s=hosting.through_draft_s,
     )
 
 
-def _needs_hidden_states(scenario: Scenario, proposer: str) -> bool:
-    return scenario.catalog.proposers[proposer].kind in HIDDEN_STATE_KINDS
+def _own(rules: Sequence[Rule | None], speculations: Sequence[Speculation], phase: Phase) -> Floats:
+    """(S,) 1 where a phase is a choice of its own, else 0."""
+    pairs = zip(rules, speculations, strict=True)
+    return np.array([float(phase in phases_of(r) and phase not in hosted_phases(r, s.layout)) for r, s in pairs])
+
+
+def _costs(scenario: Scenario, workload: str, speculations: Sequence[Speculation]) -> dict[Phase, PhaseCosts]:
+    """Cost every phase as if it had replicas of its own: layouts that differ in nothing else are costed once."""
+    plain = [replace(s, layout="disaggregated") for s in speculations]
+    distinct = list(dict.fromkeys(plain))
+    position = {s: index for index, s in enumerate(distinct)}
+    columns = [position[s] for s in plain]
+    found = {phase: _phase_costs(scenario, workload, phase, distinct) for phase in PHASES}
+    if len(distinct) == len(speculations):
+        return found
+    return {
+        phase: PhaseCosts(c.options, c.latency_s[:, columns], c.energy_j[:, columns], c.sequences[:, columns])
+        for phase, c in found.items()
+    }
+
+
+def _without_hosted(costs: PhaseCosts, own: Floats) -> PhaseCosts:
+    """Blank the speculations for which a phase is no choice of its own."""
+    if own.all():
+        return costs
+    mine = own > 0
+    return PhaseCosts(
+        costs.options,
+        np.where(mine, costs.latency_s, 0.0),
+        np.where(mine, costs.energy_j, 0.0),
+        np.where(mine, costs.sequences, np.inf),
+    )
+
+
+@dataclass(frozen=True)
+class _Hosting:
+    """Costs of target_verify with what its replicas host, and its part in the time to first token."""
+
+    verify: PhaseCosts
+    parts: dict[Phase, Hosted]
+    through_target_s: Floats
+    through_draft_s: Floats
+
+
+def _hosting(
+    scenario: Scenario,
+    workload: str,
+    speculations: Sequence[Speculation],
+    costs: dict[Phase, PhaseCosts],
+    steps: Floats,
+    first_from_prefill: NDArray[np.bool_],
+) -> _Hosting:
+    """Add to every option of target_verify what it hosts.
+
+    A hosted draft adds its time to the step. A hosted prefill slows decoding: every step of a batch of b takes
+    interference·b·t_prefill/N longer, the prefills that come in during it; its energy comes on top. First tokens of a
+    hosted target prefill wait for prompts ahead of theirs, see ``planner.schema.scenario.Engine``.
+    """
+    verify, engine = costs["target_verify"], scenario.engine
+    latency, energy = verify.latency_s.copy(), verify.energy_j.copy()
+    held = verify.sequences.copy()
+    waits = np.where(first_from_prefill, 0.0, 1.0)
+    target, draft = waits * latency, waits * latency
+    parts = {phase: Hosted(np.zeros_like(latency), np.zeros_like(latency)) for phase in PHASES}
+    batch = verify.batch_sizes[:, 0]
+    for s, speculation in enumerate(speculations):
+        hosted = hosted_by_verify(scenario, speculation)
+        for phase in sorted(hosted, key=PHASES.index):
+            one_s, one_j, prompts = _beside(costs[phase], verify.options, s, phase)
+            per_request = one_j if phase not in STEP_PHASES else one_j * steps[s]
+            if phase in STEP_PHASES:
+                latency[:, s] += one_s
+                busy = steps[s] * one_s / batch
+                draft[:, s] += waits[s] * one_s
+            else:
+                added = engine.interference * batch * (one_s / prompts) / steps[s]
+                latency[:, s] += added
+                busy = steps[s] * added / batch
+                first = one_s
+                if phase == "target_prefill":
+                    first = engine.first_token_ms * 1e-3 + (engine.cohort + engine.waiting * batch) * one_s / prompts
+                    target[:, s] += first
+                rule = rule_for(scenario, speculation)
+                if phase == "draft_prefill" or (rule is not None and rule.hidden_vectors > 0):
+                    draft[:, s] += waits[s] * first
+            energy[:, s] += per_request / steps[s]
+            parts[phase].busy_s[:, s] = busy
+            parts[phase].energy_j[:, s] = per_request
+        if hosted & set(DRAFT_PHASES):
+            held[:, s] = _held_together(scenario, workload, speculation, verify.options, held[:, s])
+        if speculation.proposer is not None:
+            host_s = scenario.catalog.proposers[speculation.proposer].host_time_ms * 1e-3
+            latency[:, s] += host_s
+            draft[:, s] += waits[s] * host_s
+            energy[:, s] += host_s * _idle_w(scenario, verify.options) / batch
+    known = {phase: part for phase, part in parts.items() if part.energy_j.any() or part.busy_s.any()}
+    bundled = PhaseCosts(verify.options, latency, energy, held)
+    through = (np.where(np.isnan(way), np.inf, way) for way in (target, draft))
+    return _Hosting(bundled, known, *through)
+
+
+def _idle_w(scenario: Scenario, options: Sequence[Option]) -> Floats:
+    """(O,) hot idle power of a replica of each option, zero where the catalog states none."""
+    devices = scenario.catalog.devices
+    return np.array([(devices[o.device].idle_power_w or 0.0) * o.tensor_parallel for o in options], dtype=float)
+
+
+def _beside(costs: PhaseCosts, options: Sequence[Option], s: int, phase: Phase) -> tuple[Floats, Floats, Floats]:
+    """(O,) time, energy per request and batch of a hosted phase on the replicas of each option; NaN where unknown.
+
+    A draft has the batch of its verify; a prefill is taken at the smallest batch that is on offer there.
+    """
+    at: dict[tuple[str, int, int], int] = {}
+    for row in sorted(range(len(costs.options)), key=lambda row: -costs.options[row].batch_size):
+        option = costs.options[row]
+        at[option.device, option.tensor_parallel, option.batch_size] = row
+        if np.isfinite(costs.latency_s[row, s]):
+            at[option.device, option.tensor_parallel, 0] = row
+    rows = [at.get((o.device, o.tensor_parallel, o.batch_size if phase in STEP_PHASES else 0), -1) for o in options]
+    known = np.array(rows) >= 0
+    time_s, energy_j, batch = (np.full(len(options), np.nan) for _ in range(3))
+    kept = np.array(rows, dtype=np.intp)[known]
+    time_s[known], energy_j[known] = costs.latency_s[kept, s], costs.energy_j[kept, s]
+    batch[known] = costs.batch_sizes[kept, 0]
+    return time_s, energy_j, batch
+
+
+def _held_together(
+    scenario: Scenario, workload: str, speculation: Speculation, options: Sequence[Option], alone: Floats
+) -> Floats:
+    """(O,) sequences that a replica holds with the drafter's weights and KV beside the target's."""
+    together = _sequences(scenario, workload, models_of(scenario, "target_verify", speculation), options)[:, 0]
+    return np.minimum(alone, together)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from planner.errors import InputError
 from planner.fleet import basis_is_known
 from planner.options import CostTable
+from planner.proposers import rule_of
 from planner.schema.scenario import Scenario
 from planner.words import PHASES
 
@@ -107,5 +108,20 @@ def require_figures(scenario: Scenario, tables: dict[str, CostTable]) -> None:
             for name in names
             if devices[name].provisioned_power_w is None
         ]
+    problems += _unknown_hidden_states(scenario)
     if problems:
         raise InputError(*dict.fromkeys(problems))
+
+
+def _unknown_hidden_states(scenario: Scenario) -> list[str]:
+    """Proposers that read the target's hidden states over a link, where nothing says how many bytes these are."""
+    if scenario.transfers is None or scenario.catalog.models[scenario.target].shape is not None:
+        return []
+    return [
+        f"catalog.proposers.{name}.hidden_bytes_per_token: missing, and the link needs it"
+        f" ('{scenario.target}' has no shape to count it from)"
+        for name in scenario.proposers
+        if rule_of(scenario, name).hidden_vectors
+        and rule_of(scenario, name).drafts == "pool"
+        and scenario.catalog.proposers[name].hidden_bytes_per_token is None
+    ]

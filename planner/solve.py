@@ -94,7 +94,8 @@ def require_options(scenario: Scenario, tables: dict[str, CostTable]) -> None:
     for name, table in tables.items():
         for phase in PHASES:
             pinned = phase in scenario.places and table.runs(phase).any()
-            if (phase in PHASES[:2] or pinned) and not _known(table, phase):
+            needed = phase in PHASES[:2] and table.runs(phase).any()
+            if (needed or pinned) and not _known(table, phase):
                 problems.append(_why_no_option(scenario, name, phase))
         if not problems and not _has_a_design(table):
             problems.append(

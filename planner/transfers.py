@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from planner.memory import prompt_kv_bytes
+from planner.proposers import drafted_bytes_per_token, hidden_bytes_per_token
 from planner.schema.catalog import Link
 from planner.schema.scenario import Scenario
 
@@ -33,25 +35,45 @@ def link_energy_j(link: Link, payload_bytes: float) -> float:
     return link.energy_pj_per_byte * 1e-12 * payload_bytes
 
 
-def _link(scenario: Scenario) -> Link | None:
-    return None if scenario.transfers is None else scenario.catalog.links[scenario.transfers.link]
+def link_between(scenario: Scenario, one: str, other: str) -> Link | None:
+    """Give the link between two device types; null where it is free: the same type, or none is set."""
+    if one == other or scenario.transfers is None:
+        return None
+    name = scenario.transfers.between(one, other)
+    return None if name is None else scenario.catalog.links[name]
 
 
-def kv_transfer(scenario: Scenario, workload: str, model: str) -> Transfer:
-    """Move a prompt's KV cache of one model from its prefill device type to another; free where no link is set."""
-    link = _link(scenario)
+def kv_transfer(scenario: Scenario, workload: str, device: str, link: Link | None, model: str) -> Transfer:
+    """Move a prompt's KV cache of one model from the device type of its prefill to another; free without a link."""
     if link is None or scenario.transfers is None:
         return FREE
-    per_token = scenario.catalog.models[model].kv_bytes_per_token or 0.0
-    payload = scenario.workloads[workload].isl_tokens * per_token
+    payload = prompt_kv_bytes(scenario, workload, device, model)
     exposed = scenario.transfers.kv_exposed_share * link_time_s(link, payload)
     return Transfer(exposed, link_energy_j(link, payload))
 
 
-def step_exchange(scenario: Scenario, proposer: str | None, draft_length: int) -> Transfer:
-    """Exchange one step's tokens between drafter and target on different device types: one message each way."""
-    link = _link(scenario)
+def hidden_transfer(scenario: Scenario, workload: str, link: Link | None, proposer: str) -> Transfer:
+    """Move the hidden states of a prompt's uncached tokens to a drafter that reads them; free without a link."""
+    if link is None or scenario.transfers is None:
+        return FREE
+    request = scenario.workloads[workload]
+    payload = (request.isl_tokens - request.cached_prefix_tokens) * hidden_bytes_per_token(scenario, proposer)
+    if payload == 0:
+        return FREE
+    exposed = scenario.transfers.kv_exposed_share * link_time_s(link, payload)
+    return Transfer(exposed, link_energy_j(link, payload))
+
+
+def step_exchange(
+    scenario: Scenario, link: Link | None, proposer: str | None, nodes: int, tokens_per_step: float
+) -> Transfer:
+    """Exchange one step's tokens between drafter and target: one message each way; free without a link.
+
+    The drafted tokens go one way, with their distributions where the verification needs them; the hidden states of the
+    tokens committed come back where the drafter reads them.
+    """
     if link is None or proposer is None:
         return FREE
-    payload = draft_length * scenario.catalog.proposers[proposer].step_payload_bytes_per_token
+    payload = nodes * drafted_bytes_per_token(scenario, proposer)
+    payload += tokens_per_step * hidden_bytes_per_token(scenario, proposer)
     return Transfer(link_time_s(link, payload, messages=2), link_energy_j(link, payload))

@@ -14,7 +14,7 @@ from planner.errors import InputError
 from planner.fleet import devices_per_unit, least_count
 from planner.limits import Limit, limits_of, with_bound, without
 from planner.optimise import optimise
-from planner.options import CostTable, cost_table, speculations_of
+from planner.options import CostTable, Speculation, cost_table, speculations_of
 from planner.question import Aim, Question, Solution
 from planner.rates import fixed_rates, is_bounded, require_answerable
 from planner.schema import documents as doc
@@ -169,8 +169,9 @@ def baselines(scenario: Scenario, tables: Tables, tick: Tick, left: Left = unlim
 
 def _pinned(scenario: Scenario, tables: Tables) -> Iterator[_Pinned]:
     yield _Pinned("no_speculation", scenario.replace(proposers=()), speculates=False)
-    drafting = {name: table for name, table in tables.items() if len(table.speculations) > 1}
-    if len(drafting) < len(tables):
+    if _offers_aggregation(scenario):
+        yield _Pinned("aggregated", scenario.replace(layouts=("aggregated",)), speculates=False)
+    if not all(any(s.proposer is not None for s in table.speculations) for table in tables.values()):
         return
     alone, fastest = device_for_every_phase(scenario, tables), fastest_drafter(tables)
     if alone is not None:
@@ -182,6 +183,12 @@ def _pinned(scenario: Scenario, tables: Tables) -> Iterator[_Pinned]:
     if alone is not None:
         split: dict[Phase, str] = {"draft_prefill": alone, "draft_decode": fastest}
         yield _Pinned("split_draft", _placed(scenario, split), speculates=True)
+
+
+def _offers_aggregation(scenario: Scenario) -> bool:
+    """Whether aggregated serving is a way to deploy: the scenario looks at it, or a real engine could."""
+    known = scenario.catalog.models[scenario.target].shape is not None and scenario.first_token == "after_prefill"
+    return known or any(layout.startswith("aggregated") for layout in scenario.layouts)
 
 
 def _placed(scenario: Scenario, places: dict[Phase, str]) -> Scenario:
@@ -199,6 +206,7 @@ def device_for_every_phase(scenario: Scenario, tables: Tables) -> str | None:
             )
             for table in tables.values()
             for phase in PHASES
+            if table.runs(phase).any()
         )
 
     return next((name for name in scenario.catalog.devices if able(name)), None)
@@ -223,9 +231,13 @@ def fastest_drafter(tables: Tables) -> str | None:
 def _tables(pinned: _Pinned) -> Tables:
     scenario = pinned.scenario
     return {
-        name: cost_table(scenario, name, speculations_of(scenario, name)[1 if pinned.speculates else 0 :])
+        name: cost_table(scenario, name, [s for s in speculations_of(scenario, name) if _is_meant(pinned, s)])
         for name in scenario.workloads
     }
+
+
+def _is_meant(pinned: _Pinned, speculation: Speculation) -> bool:
+    return speculation.proposer is not None or not pinned.speculates
 
 
 def _baseline(pinned: _Pinned, time_limit_s: float | None) -> doc.Baseline:

@@ -19,6 +19,7 @@ ProposerKind = Literal["draft_model", "eagle3", "medusa", "mtp", "ngram", "tree"
 Layout = Literal["disaggregated", "colocated_drafter", "aggregated_target", "aggregated"]
 Status = Literal["optimal", "feasible", "infeasible", "no_incumbent"]
 Confidence = Literal["read", "derived", "recalled", "assumed"]
+READS_HIDDEN_STATES: frozenset[ProposerKind] = frozenset({"eagle3", "dspark", "medusa", "mtp"})
 CountUnit = Literal["devices", "request_slots"]
 
 PHASES: tuple[Phase, ...] = get_args(Phase)

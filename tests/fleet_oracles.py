@@ -105,7 +105,9 @@ class Design:
 Offer = tuple[str, int, int, tuple[str, ...], float, float, float]
 
 
-def offers(scenario: Any, workload: Any, phase: str, model: str, tokens: int) -> Iterator[Offer]:
+def offers(
+    scenario: Any, workload: Any, phase: str, model: str, tokens: int, module: str | None = None
+) -> Iterator[Offer]:
     """(device, degree, batch, model set, seconds, joules, sequences held), where the batch fits into memory.
 
     Sequences are whole in a private pool; a shared one counts bytes.
@@ -116,8 +118,9 @@ def offers(scenario: Any, workload: Any, phase: str, model: str, tokens: int) ->
             took = seconds(profile.latency_ms, tokens)
             if took is None:
                 continue
-            for models in model_sets(scenario, model):
+            for models in model_sets(scenario, model, module):
                 free, each = free_bytes(scenario, name, degree, models), kv_bytes(scenario, model, workload)
+                each += 0.0 if module is None else kv_bytes(scenario, module, workload)
                 held = math.inf if each == 0 or math.isinf(free) else free / each
                 if not scenario.shared_pools and math.isfinite(held):
                     held = float(math.floor(held))
@@ -125,13 +128,14 @@ def offers(scenario: Any, workload: Any, phase: str, model: str, tokens: int) ->
                     yield name, degree, batch, models, took, joules(profile.energy_mj, tokens), held
 
 
-def model_sets(scenario: Any, model: str) -> list[tuple[str, ...]]:
+def model_sets(scenario: Any, model: str, module: str | None) -> list[tuple[str, ...]]:
+    own = {model} | ({module} if module is not None else set())
     if not scenario.shared_pools:
-        return [(model,)]
+        return [tuple(sorted(own))]
     every = {scenario.target, *(scenario.catalog.proposers[name].model for name in scenario.proposers)}
-    others = sorted(every - {model})
+    others = sorted(every - own)
     return [
-        tuple(sorted((model, *some)))
+        tuple(sorted((*own, *some)))
         for size in range(len(others) + 1)
         for some in itertools.combinations(others, size)
     ]
@@ -156,18 +160,48 @@ def drafts(scenario: Any, workload: Any) -> Iterator[tuple[str | None, int]]:
 def designs_of(scenario: Any, name: str) -> list[Design]:
     """Every design of a workload that fits into memory and keeps the promises to its users."""
     workload = scenario.workloads[name]
-    prompt = workload.isl_tokens - workload.cached_prefix_tokens
     found = []
     for proposer, length in drafts(scenario, workload):
-        asked = [(PREFILL, scenario.target, prompt), (VERIFY, scenario.target, length + 1)]
-        if proposer is not None:
-            model = scenario.catalog.proposers[proposer].model
-            asked += [(DRAFT_PREFILL, model, prompt), (DRAFT, model, length)]
-        lists = [list(offers(scenario, workload, *each)) for each in asked]
+        asked = work_of(scenario, workload, proposer, length)
+        lists = [list(offers(scenario, workload, *each, beside(scenario, proposer, each[0]))) for each in asked]
         for chosen in itertools.product(*lists):
             places = dict(zip((phase for phase, _, _ in asked), chosen, strict=True))
-            found.append(design(scenario, name, proposer, length, places))
+            inside = drafts_inside(scenario, workload, proposer, length, places[VERIFY])
+            if inside is not None:
+                found.append(design(scenario, name, proposer, length, places, inside))
     return [one for one in found if keeps_promises(workload.limits, one)]
+
+
+def work_of(scenario: Any, workload: Any, proposer: str | None, length: int) -> list[tuple[str, str, int]]:
+    """(phase, model, tokens) of every phase that has replicas of its own; a module of the target has none."""
+    prompt = workload.isl_tokens - workload.cached_prefix_tokens
+    asked = [(PREFILL, scenario.target, prompt), (VERIFY, scenario.target, length + 1)]
+    entry = None if proposer is None else scenario.catalog.proposers[proposer]
+    if entry is not None and entry.kind != "mtp":
+        asked += [(DRAFT_PREFILL, entry.model, prompt), (DRAFT, entry.model, length)]
+    return asked
+
+
+def beside(scenario: Any, proposer: str | None, phase: str) -> str | None:
+    """The module that a replica holds and runs beside the phase's own model."""
+    entry = None if proposer is None else scenario.catalog.proposers[proposer]
+    return entry.model if entry is not None and entry.kind == "mtp" and phase == VERIFY else None
+
+
+def drafts_inside(
+    scenario: Any, workload: Any, proposer: str | None, length: int, at: Offer
+) -> tuple[float, float] | None:
+    """(seconds, joules) of a draft on the replicas that verify, zero where it is made elsewhere; null if unknown."""
+    model = beside(scenario, proposer, VERIFY)
+    if model is None:
+        return 0.0, 0.0
+    profiles = scenario.catalog.devices[at[0]].profiles.get(model, {}).get(DRAFT, {})
+    for key, profile in profiles.items():
+        degree, batch = (int(n or 1) for n in re.fullmatch(r"(?:tp(\d+):)?b(\d+)", key).groups())
+        took = seconds(profile.latency_ms, length)
+        if (degree, batch) == at[1:3] and took is not None:
+            return took, joules(profile.energy_mj, length)
+    return None
 
 
 def keeps_promises(limits: Any, one: Design) -> bool:
@@ -176,20 +210,28 @@ def keeps_promises(limits: Any, one: Design) -> bool:
     return fast and (ceiling is None or one.ttft_s * 1e3 <= ceiling * (1 + ROUNDING))
 
 
-def design(scenario: Any, name: str, proposer: str | None, length: int, places: dict[str, Offer]) -> Design:
+def design(
+    scenario: Any,
+    name: str,
+    proposer: str | None,
+    length: int,
+    places: dict[str, Offer],
+    inside: tuple[float, float],
+) -> Design:
+    """``inside``: seconds and joules of a draft on the replicas that verify."""
     workload = scenario.workloads[name]
     entry = None if proposer is None else scenario.catalog.proposers[proposer]
     E = 1.0 if entry is None else expected_tokens(entry.acceptance[scenario.target][workload.task], length)
     early = entry is None or scenario.first_token == "after_prefill"
     steps = (workload.osl_tokens - (1 if early else 0)) / E
     took = {phase: place[4] for phase, place in places.items()}
-    target_kv, draft_kv, exchange = moves(scenario, workload, entry, length, places)
-    step_s = took[VERIFY] + took.get(DRAFT, 0.0) + exchange[0]
+    target_kv, draft_kv, hidden, exchange = moves(scenario, workload, entry, length, E, places)
+    step_s = took[VERIFY] + took.get(DRAFT, 0.0) + exchange[0] + inside[0]
     if early:
         ttft_s = took[PREFILL] + target_kv[0]
     else:
-        first = took[DRAFT_PREFILL] + draft_kv[0] + took[DRAFT] + exchange[0]
-        if entry.kind == "eagle3":
+        first = took.get(DRAFT_PREFILL, 0.0) + draft_kv[0] + hidden[0] + took.get(DRAFT, inside[0]) + exchange[0]
+        if entry.kind in ("eagle3", "mtp"):
             ttft_s = took[PREFILL] + max(target_kv[0], first) + took[VERIFY]
         else:
             ttft_s = max(took[PREFILL] + target_kv[0], first) + took[VERIFY]
@@ -197,8 +239,10 @@ def design(scenario: Any, name: str, proposer: str | None, length: int, places: 
     for phase, (device, degree, batch, models, latency, energy, held) in places.items():
         times = steps if phase in STEP else 1.0
         holds = steps * step_s / (scenario.max_utilization * held) if phase in STEP else 0.0
+        if phase == VERIFY:
+            latency, energy = latency + inside[0], energy + inside[1]
         works.append(Work(phase, device, degree, batch, models, times * latency / batch, holds, times * energy))
-    moved = target_kv[1] + draft_kv[1] + steps * exchange[1]
+    moved = target_kv[1] + draft_kv[1] + hidden[1] + steps * exchange[1]
     energy_j = sum(work.energy_j for work in works) + moved
     return Design(name, proposer, length, tuple(works), E / step_s, ttft_s, energy_j)
 
@@ -206,29 +250,31 @@ def design(scenario: Any, name: str, proposer: str | None, length: int, places: 
 def own(scenario: Any, named: Any) -> Design:
     """One of planner's designs with the loops' own figures; its options must be on offer and its batches fit."""
     workload, drafting = scenario.workloads[named.workload], named.speculation
-    prompt = workload.isl_tokens - workload.cached_prefix_tokens
-    tokens = {VERIFY: drafting.draft_length + 1, DRAFT: drafting.draft_length}
     places = {}
-    for phase, option in named.options.items():
-        if option is None:
-            continue
-        target = phase in (PREFILL, VERIFY)
-        model = scenario.target if target else scenario.catalog.proposers[drafting.proposer].model
-        asked = option.device, option.tensor_parallel, option.batch_size, option.models or (model,)
+    for phase, model, tokens in work_of(scenario, workload, drafting.proposer, drafting.draft_length):
+        option, module = named.options[phase], beside(scenario, drafting.proposer, phase)
+        private = tuple(sorted({model, *([module] if module else [])}))
+        asked = option.device, option.tensor_parallel, option.batch_size, option.models or private
         (places[phase],) = (
-            offer for offer in offers(scenario, workload, phase, model, tokens.get(phase, prompt)) if offer[:4] == asked
+            offer for offer in offers(scenario, workload, phase, model, tokens, module) if offer[:4] == asked
         )
+    assert all(named.options[phase] is None for phase in named.options if phase not in places)
     assert (drafting.proposer, drafting.draft_length) in drafts(scenario, workload)
-    return design(scenario, named.workload, drafting.proposer, drafting.draft_length, places)
+    inside = drafts_inside(scenario, workload, drafting.proposer, drafting.draft_length, places[VERIFY])
+    assert inside is not None
+    return design(scenario, named.workload, drafting.proposer, drafting.draft_length, places, inside)
+
+
+Move = tuple[float, float]
 
 
 def moves(
-    scenario: Any, workload: Any, entry: Any, length: int, places: dict[str, Offer]
-) -> tuple[tuple[float, float], tuple[float, float], tuple[float, float]]:
-    """(exposed seconds, joules) of the target's KV, of the drafter's, and of one step's exchange."""
+    scenario: Any, workload: Any, entry: Any, length: int, E: float, places: dict[str, Offer]
+) -> tuple[Move, Move, Move, Move]:
+    """(exposed seconds, joules) of the target's KV, of the drafter's, of a prompt's hidden states, of an exchange."""
     free = (0.0, 0.0)
     if scenario.transfers is None:
-        return free, free, free
+        return free, free, free, free
     link = scenario.catalog.links[scenario.transfers.link]
 
     def sent(payload: float, messages: int, exposed: float) -> tuple[float, float]:
@@ -242,10 +288,14 @@ def moves(
         each = scenario.catalog.models[model].kv_bytes_per_token or 0.0
         return sent(workload.isl_tokens * each, 1, scenario.transfers.kv_exposed_share)
 
+    states = 0.0 if entry is None else entry.hidden_bytes_per_token or 0.0
+    prompt = (workload.isl_tokens - workload.cached_prefix_tokens) * states
+    hidden = apart(PREFILL, DRAFT_PREFILL) and prompt > 0
     return (
         cache(scenario.target) if apart(PREFILL, VERIFY) else free,
         cache(entry.model) if apart(DRAFT_PREFILL, DRAFT) else free,
-        sent(length * entry.step_payload_bytes_per_token, 2, 1.0) if apart(VERIFY, DRAFT) else free,
+        sent(prompt, 1, scenario.transfers.kv_exposed_share) if hidden else free,
+        sent(length * entry.step_payload_bytes_per_token + E * states, 2, 1.0) if apart(VERIFY, DRAFT) else free,
     )
 
 

@@ -121,7 +121,7 @@ def catalog(
     tasks = ("general", "code")
     proposers = {
         f"p{n}": {
-            "kind": rng.choice(["draft_model", "eagle3"]),
+            **kind_of(rng),
             "model": model,
             "step_payload_bytes_per_token": rng.choice([0.0, figure(rng, 0, 2e6)]),
             "acceptance": {"target": {task: {"kind": "geometric", "alpha": figure(rng, 0.2, 0.95)} for task in tasks}},
@@ -136,6 +136,12 @@ def catalog(
         "proposers": proposers,
         "links": {"wire": wire},
     }
+
+
+def kind_of(rng: random.Random) -> dict[str, Any]:
+    """A drafter with replicas of its own, or beside the target."""
+    kind = rng.choice(["draft_model", "draft_model", "eagle3", "eagle3", "mtp"])
+    return {"kind": kind, "hidden_bytes_per_token": None if kind == "draft_model" else figure(rng, 0, 9e4)}
 
 
 def _add_memory(
@@ -320,7 +326,8 @@ def separable(rng: random.Random, objective: str, pressure: Pressure = "none", *
         _press_memory(rng, drawn, tokens[1])
     if pressure == "ttft":
         for proposer in drawn["proposers"].values():
-            proposer["kind"] = rng.choice(["eagle3", "eagle3", "draft_model"])
+            kind = rng.choice(["eagle3", "eagle3", "draft_model"])
+            proposer |= {"kind": kind, "hidden_bytes_per_token": 0.0 if kind == "eagle3" else None}
         fixed["first_token"] = "after_verify"
     fields: dict[str, Any] = {
         "schema_version": 1,

@@ -21,6 +21,18 @@ ROUNDING = 1e-9
 
 Place = tuple[str, int, int]
 
+# By kind: when its own prefill starts, and where it drafts.
+KINDS = {
+    "draft_model": ("beside", "apart"),
+    "tree": ("beside", "apart"),
+    "eagle3": ("after", "apart"),
+    "dspark": ("after", "apart"),
+    "medusa": (None, "inside"),
+    "mtp": (None, "inside"),
+    "ngram": (None, None),
+}
+READS_HIDDEN_STATES = ("eagle3", "dspark", "medusa", "mtp")
+
 
 @dataclass(frozen=True)
 class Cost:
@@ -50,6 +62,8 @@ class Point:
     capacity: dict[str, float]
     memory: dict[str, float]
     fits: bool
+    nodes: int = 0
+    layout: str = "disaggregated"
 
     def need(self, phase: str) -> float:
         return max(self.capacity[phase], self.memory[phase])
@@ -172,60 +186,147 @@ def _is_candidate(scenario: Any, phase: str, place: Place) -> bool:
 def points(scenario: Any) -> Iterator[Point]:
     """Every design of the scenario's only workload, limits not applied."""
     ((name, workload),) = scenario.workloads.items()
-    yield from _points_of(scenario, workload, None, 0)
+    for name, length, nodes in _drafts(scenario, workload):
+        seen = []
+        for layout in scenario.layouts:
+            inside = hosted(None if name is None else scenario.catalog.proposers[name].kind, layout)
+            if inside not in seen:
+                seen.append(inside)
+                yield from _points_of(scenario, workload, Way(name, length, nodes, layout, inside))
+
+
+def _drafts(scenario: Any, workload: Any) -> Iterator[tuple[str | None, int, int]]:
+    """(proposer, draft length, tokens drafted)."""
+    yield None, 0, 0
     for name in scenario.proposers:
-        for length in range(1, longest_draft(scenario, workload, scenario.catalog.proposers[name]) + 1):
-            yield from _points_of(scenario, workload, name, length)
+        entry = scenario.catalog.proposers[name]
+        for length in range(1, longest_draft(scenario, workload, entry) + 1):
+            if entry.tree is None:
+                yield name, length, length
+            elif entry.tree.nodes is not None:
+                if length in entry.tree.nodes:
+                    yield name, length, entry.tree.nodes[length]
+            elif length <= len(entry.tree.branching):
+                yield name, length, sum(math.prod(entry.tree.branching[: k + 1]) for k in range(length))
 
 
-def _points_of(scenario: Any, workload: Any, proposer: str | None, length: int) -> Iterator[Point]:
+def running(kind: str | None) -> list[str]:
+    """The phases that devices run."""
+    prefills, drafts = KINDS[kind] if kind is not None else (None, None)
+    return [PREFILL, VERIFY, *([DRAFT_PREFILL] if prefills else []), *([DRAFT] if drafts else [])]
+
+
+def hosted(kind: str | None, layout: str) -> set[str]:
+    """The phases that run on the replicas that verify."""
+    inside = set()
+    if layout in ("aggregated", "aggregated_target"):
+        inside.add(PREFILL)
+    if layout in ("aggregated", "colocated_drafter"):
+        inside |= {DRAFT_PREFILL, DRAFT}
+    if kind in ("medusa", "mtp"):
+        inside.add(DRAFT)
+    return inside & set(running(kind))
+
+
+@dataclass(frozen=True)
+class Way:
+    """How one design speculates."""
+
+    proposer: str | None
+    length: int
+    nodes: int
+    layout: str
+    inside: set[str]
+
+
+def _points_of(scenario: Any, workload: Any, way: Way) -> Iterator[Point]:
+    entry = None if way.proposer is None else scenario.catalog.proposers[way.proposer]
     prompt = workload.isl_tokens - workload.cached_prefix_tokens
-    asked = [(PREFILL, scenario.target, prompt), (VERIFY, scenario.target, length + 1)]
-    if proposer is not None:
-        drafter = scenario.catalog.proposers[proposer].model
-        asked += [(DRAFT_PREFILL, drafter, prompt), (DRAFT, drafter, length)]
-    offers = [phase_options(scenario, workload, *each).items() for each in asked]
-    for chosen in itertools.product(*offers):
-        places = {phase: place for (phase, _, _), (place, _) in zip(asked, chosen, strict=True)}
-        costs = {phase: cost for (phase, _, _), (_, cost) in zip(asked, chosen, strict=True)}
-        yield point(scenario, workload, proposer, length, places, costs)
+    tokens = {PREFILL: prompt, VERIFY: way.nodes + 1, DRAFT_PREFILL: prompt, DRAFT: way.length}
+    offers = {
+        phase: phase_options(
+            scenario, workload, phase, scenario.target if phase in (PREFILL, VERIFY) else entry.model, tokens[phase]
+        )
+        for phase in running(None if entry is None else entry.kind)
+    }
+    own = [phase for phase in offers if phase not in way.inside]
+    for chosen in itertools.product(*(offers[phase].items() for phase in own)):
+        places = {phase: place for phase, (place, _) in zip(own, chosen, strict=True)}
+        costs = {phase: cost for phase, (_, cost) in zip(own, chosen, strict=True)}
+        inside = {phase: beside(offers[phase], places[VERIFY], phase) for phase in way.inside}
+        if all(one is not None for one in inside.values()):
+            yield point(scenario, workload, way, places, costs, inside)
+
+
+def beside(offer: dict[Place, Cost], at: Place, phase: str) -> tuple[int, Cost] | None:
+    """(batch, cost) of a phase on the replicas of a place: a draft of its batch, a prefill of the smallest there."""
+    there = {place[2]: cost for place, cost in offer.items() if place[:2] == at[:2]}
+    if phase == DRAFT:
+        return (at[2], there[at[2]]) if at[2] in there else None
+    return (min(there), there[min(there)]) if there else None
 
 
 def point(
-    scenario: Any, workload: Any, proposer: str | None, length: int, places: dict[str, Place], costs: dict[str, Cost]
+    scenario: Any,
+    workload: Any,
+    way: Way,
+    places: dict[str, Place],
+    costs: dict[str, Cost],
+    inside: dict[str, tuple[int, Cost]],
 ) -> Point:
     """One design's metrics, from the formulas."""
-    entry = None if proposer is None else scenario.catalog.proposers[proposer]
-    E = 1.0 if entry is None else expected_tokens(entry.acceptance[scenario.target][workload.task], length)
-    from_prefill = length == 0 or scenario.first_token == "after_prefill"
+    entry = None if way.proposer is None else scenario.catalog.proposers[way.proposer]
+    E = 1.0 if entry is None else expected_tokens(entry.acceptance[scenario.target][workload.task], way.length)
+    from_prefill = way.length == 0 or scenario.first_token == "after_prefill"
     osl = workload.osl_tokens
     steps = (osl - 1) / E if from_prefill else osl / E
+    device, degree, batch = places[VERIFY]
+    engine, host_s = scenario.engine, 0.0 if entry is None else entry.host_time_ms / 1e3
 
-    target_kv, draft_kv, exchange = _moves(scenario, workload, entry, length, places)
-    prefill_s, verify_s = costs[PREFILL].latency_s, costs[VERIFY].latency_s
-    draft_s = costs[DRAFT].latency_s if entry is not None else 0.0
-    step_s = draft_s + verify_s + exchange[0]
+    target_kv, draft_kv, hidden, exchange = _moves(scenario, workload, entry, way, E, places)
+    times = {phase: cost.latency_s for phase, cost in costs.items()}
+    if PREFILL in inside:
+        prompts, cost = inside[PREFILL]
+        each = cost.latency_s / prompts
+        times[PREFILL] = engine.first_token_ms / 1e3 + (engine.cohort + engine.waiting * batch) * each
+    times |= {phase: inside[phase][1].latency_s for phase in inside if phase != PREFILL}
+    draft_s = times.get(DRAFT, 0.0) + host_s
+    slower_s = sum(
+        engine.interference * batch * (cost.latency_s / prompts) / steps
+        for phase, (prompts, cost) in inside.items()
+        if phase != DRAFT
+    )
+    step_s = draft_s + times[VERIFY] + exchange[0] + slower_s
     if from_prefill:
-        ttft_s = prefill_s + target_kv[0]
+        ttft_s = times[PREFILL] + target_kv[0]
     else:
-        first_draft_s = costs[DRAFT_PREFILL].latency_s + draft_kv[0] + draft_s + exchange[0]
-        if entry.kind == "eagle3":
-            ttft_s = prefill_s + max(target_kv[0], first_draft_s) + verify_s
-        else:
-            ttft_s = max(prefill_s + target_kv[0], first_draft_s) + verify_s
+        first_draft_s = times.get(DRAFT_PREFILL, 0.0) + draft_kv[0] + hidden[0] + draft_s + exchange[0]
+        if entry.kind in READS_HIDDEN_STATES:
+            first_draft_s += times[PREFILL]
+        ttft_s = max(times[PREFILL] + target_kv[0], first_draft_s) + times[VERIFY]
 
-    times = {PREFILL: 1.0, VERIFY: steps, DRAFT_PREFILL: 1.0, DRAFT: steps}
-    busy = {phase: times[phase] * cost.latency_s / places[phase][2] for phase, cost in costs.items()}
-    phase_j = {phase: times[phase] * cost.energy_j for phase, cost in costs.items()}
-    transfer_j = target_kv[1] + draft_kv[1] + steps * exchange[1]
+    # What the replicas that verify spend: a step of it, with all that runs inside.
+    one_step_s = times[VERIFY] + slower_s + host_s + (inside[DRAFT][1].latency_s if DRAFT in inside else 0.0)
+    idle_w = (scenario.catalog.devices[device].idle_power_w or 0.0) * degree
+    one_step_j = costs[VERIFY].energy_j + host_s * idle_w / batch
+    one_step_j += sum(cost.energy_j / (1.0 if phase == DRAFT else steps) for phase, (_, cost) in inside.items())
+    held = costs[VERIFY].sequences
+    if DRAFT in inside or DRAFT_PREFILL in inside:
+        held = min(held, held_together(scenario, workload, device, degree, (scenario.target, entry.model)))
+    costs = {**costs, VERIFY: Cost(one_step_s, one_step_j, held)}
+
+    often = {PREFILL: 1.0, VERIFY: steps, DRAFT_PREFILL: 1.0, DRAFT: steps}
+    busy = {phase: often[phase] * cost.latency_s / places[phase][2] for phase, cost in costs.items()}
+    phase_j = {phase: often[phase] * cost.energy_j for phase, cost in costs.items()}
+    transfer_j = target_kv[1] + draft_kv[1] + hidden[1] + steps * exchange[1]
     U = scenario.max_utilization
     memory = {
         phase: steps * step_s / (U * cost.sequences) if phase in (VERIFY, DRAFT) and cost.sequences > 0 else 0.0
         for phase, cost in costs.items()
     }
     return Point(
-        proposer=proposer,
-        draft_length=length,
+        proposer=way.proposer,
+        draft_length=way.length,
         places=places,
         tokens_per_step=E,
         steps=steps,
@@ -239,33 +340,63 @@ def point(
         capacity={phase: busy[phase] / U for phase in busy},
         memory=memory,
         fits=all(cost.sequences >= places[phase][2] for phase, cost in costs.items()),
+        nodes=way.nodes,
+        layout=way.layout,
     )
 
 
+def held_together(scenario: Any, workload: Any, device: str, degree: int, models: tuple[str, ...]) -> float:
+    """Sequences of a replica that holds all these models, each with its cache."""
+    one, entries = scenario.catalog.devices[device], [scenario.catalog.models[name] for name in models]
+    if one.memory_gb is None or any(m.weights_gb is None or m.kv_bytes_per_token is None for m in entries):
+        return math.inf
+    free = ((one.memory_gb - one.reserve_gb) * degree - sum(m.weights_gb for m in entries)) * 1e9
+    each = sum(m.kv_bytes_per_token for m in entries) * (workload.isl_tokens + workload.osl_tokens)
+    if free <= 0:
+        return 0.0
+    return math.inf if each == 0 else float(int(free / each))
+
+
+Move = tuple[float, float]
+
+
 def _moves(
-    scenario: Any, workload: Any, entry: Any, length: int, places: dict[str, Place]
-) -> tuple[tuple[float, float], tuple[float, float], tuple[float, float]]:
-    """(exposed seconds, joules) of the target's KV, the drafter's KV, and one step's exchange."""
+    scenario: Any, workload: Any, entry: Any, way: Way, E: float, places: dict[str, Place]
+) -> tuple[Move, Move, Move, Move]:
+    """(exposed seconds, joules) of the target's KV, the drafter's KV, a prompt's hidden states, one step's exchange."""
     free = (0.0, 0.0)
     if scenario.transfers is None:
-        return free, free, free
-    link = scenario.catalog.links[scenario.transfers.link]
+        return free, free, free, free
+    share = scenario.transfers.kv_exposed_share
 
-    def sent(payload: float, messages: int) -> tuple[float, float]:
+    def where(phase: str) -> str | None:
+        place = places[VERIFY] if phase in way.inside else places.get(phase)
+        return None if place is None else place[0]
+
+    def sent(start: str, end: str, payload: float, messages: int, shown: float) -> Move:
+        a, b = where(start), where(end)
+        if a is None or b is None or a == b:
+            return free
+        names = dict(scenario.transfers.pairs)
+        name = names.get(f"{a}:{b}", names.get(f"{b}:{a}", scenario.transfers.link))
+        if name is None:
+            return free
+        link = scenario.catalog.links[name]
         seconds = messages * link.latency_us / 1e6 + payload / (link.bandwidth_gb_per_s * 1e9)
-        return seconds, payload * link.energy_pj_per_byte / 1e12
+        return shown * seconds, payload * link.energy_pj_per_byte / 1e12
 
-    def kv(model: str) -> tuple[float, float]:
-        seconds, joules = sent(workload.isl_tokens * (scenario.catalog.models[model].kv_bytes_per_token or 0.0), 1)
-        return scenario.transfers.kv_exposed_share * seconds, joules
+    def kv(start: str, end: str, model: str) -> Move:
+        each = scenario.catalog.models[model].kv_bytes_per_token or 0.0
+        return sent(start, end, workload.isl_tokens * each, 1, share)
 
-    target_kv = kv(scenario.target) if places[PREFILL][0] != places[VERIFY][0] else free
-    if entry is None:
-        return target_kv, free, free
-    draft_kv = kv(entry.model) if places[DRAFT_PREFILL][0] != places[DRAFT][0] else free
-    apart = places[VERIFY][0] != places[DRAFT][0]
-    exchange = sent(length * entry.step_payload_bytes_per_token, 2) if apart else free
-    return target_kv, draft_kv, exchange
+    target_kv = kv(PREFILL, VERIFY, scenario.target)
+    if entry is None or entry.model is None:
+        return target_kv, free, free, free
+    states = (entry.hidden_bytes_per_token or 0.0) if entry.kind in READS_HIDDEN_STATES else 0.0
+    prompt = (workload.isl_tokens - workload.cached_prefix_tokens) * states
+    hidden = sent(PREFILL, DRAFT_PREFILL, prompt, 1, share) if prompt > 0 else free
+    payload = way.nodes * entry.step_payload_bytes_per_token + E * states
+    return target_kv, kv(DRAFT_PREFILL, DRAFT, entry.model), hidden, sent(VERIFY, DRAFT, payload, 2, 1.0)
 
 
 # ------------------------------------------------------------------------------------------------- the fleet

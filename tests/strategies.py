@@ -130,14 +130,37 @@ def device(rng: random.Random, runs: dict[str, list[str]], prompt: int, most_opt
     return found
 
 
+KINDS = ("draft_model", "draft_model", "eagle3", "eagle3", "tree", "dspark", "medusa", "mtp", "ngram")
+
+
+def proposer(rng: random.Random, drafters: list[str]) -> dict[str, Any]:
+    """A proposer of any kind, with what its kind may have."""
+    kind = rng.choice(KINDS)
+    found: dict[str, Any] = {"kind": kind, "model": None if kind == "ngram" else rng.choice(drafters)}
+    if kind == "tree" or (kind == "medusa" and rng.random() < 0.5):
+        branching = [rng.choice([1, 1, 2, 3]) for _ in range(rng.randint(1, 4))]
+        nodes = {depth: depth + rng.randint(0, 5) for depth in rng.sample(range(1, 7), rng.randint(1, 4))}
+        found["tree"] = rng.choice([{"branching": branching}, {"nodes": nodes}])
+    if kind in ("eagle3", "dspark", "medusa", "mtp"):
+        found["hidden_bytes_per_token"] = rng.choice([0.0, _figure(rng, 0, 1e5)])
+    if kind == "ngram" or rng.random() < 0.1:
+        found["host_time_ms"] = _figure(rng, 0, 3)
+    return found
+
+
+def layouts(rng: random.Random) -> tuple[str, ...]:
+    """Some layouts, in any order; half of the time every phase has its own replicas."""
+    every = ["disaggregated", "colocated_drafter", "aggregated_target", "aggregated"]
+    return ("disaggregated",) if rng.random() < 0.5 else tuple(rng.sample(every, rng.randint(1, 4)))
+
+
 def catalog(rng: random.Random, prompt: int, sequence: int) -> dict[str, Any]:
     """Devices, models, proposers and a link."""
     drafters = [f"m{n}" for n in range(rng.choice([1, 1, 2]))]
     proposers = {}
     for n in range(rng.choice([0, 1, 1, 1, 1, 2, 2, 2])):
         proposers[f"p{n}"] = {
-            "kind": rng.choice(["draft_model", "eagle3"]),
-            "model": rng.choice(drafters),
+            **proposer(rng, drafters),
             "step_payload_bytes_per_token": rng.choice([0.0, _figure(rng, 0, 2e6)]),
             "acceptance": {"target": {"general": acceptance_curve(rng)}},
             **({"max_draft_length": rng.randint(1, 8)} if rng.random() < 0.3 else {}),
@@ -160,6 +183,11 @@ def catalog(rng: random.Random, prompt: int, sequence: int) -> dict[str, Any]:
     if rng.random() < 0.5:
         _add_memory(rng, devices, models, sequence)
     links = {
+        "fibre": {
+            "bandwidth_gb_per_s": _figure(rng, 50, 400),
+            "latency_us": _figure(rng, 0, 50),
+            "energy_pj_per_byte": _figure(rng, 0, 9_000),
+        },
         "wire": {
             "bandwidth_gb_per_s": _figure(rng, 0.5, 100),
             "latency_us": rng.choice([0.0, _figure(rng, 0, 3000)]),
@@ -203,9 +231,15 @@ def unlimited(rng: random.Random, **fixed: Any) -> Scenario:
         "max_utilization": rng.choice([1.0, _figure(rng, 0.4, 1.0)]),
         "pue": rng.choice([1.0, _figure(rng, 1.0, 1.6)]),
         "host_factor": rng.choice([1.0, _figure(rng, 1.0, 1.5)]),
+        "layouts": layouts(rng),
+        "engine": {"interference": _figure(rng, 0.5, 1.5), "first_token_ms": _figure(rng, 0, 60)},
     }
     if rng.random() < 0.5:
         fields["transfers"] = {"link": "wire", "kv_exposed_share": rng.choice([0.0, 1.0, _figure(rng, 0, 1)])}
+        names = list(drawn["devices"])
+        if len(names) > 1 and rng.random() < 0.5:
+            pair = ":".join(rng.sample(names, 2))
+            fields["transfers"]["pairs"] = {pair: rng.choice(["fibre", None])}
     return Scenario.model_validate({**fields, **fixed})
 
 
@@ -260,4 +294,5 @@ def _limited(base: Scenario, workload: dict[str, float], fleet: dict[str, Any]) 
 def design_of(point: oracles.Point) -> Design:
     """The design of a point of the loops."""
     options = {phase: Option(*point.places[phase]) if phase in point.places else None for phase in PHASES}
-    return Design("w", Speculation(point.proposer, point.draft_length), options)
+    speculation = Speculation.of(point.proposer, point.draft_length, point.nodes, point.layout)
+    return Design("w", speculation, options)

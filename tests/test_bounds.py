@@ -155,8 +155,8 @@ def test_no_design_serves_more_than_its_bounds(scenario):
 
 
 def in_table(table, point):
-    s = table.speculations.index(Speculation(point.proposer, point.draft_length))
     design = strategies.design_of(point)
+    s = table.speculations.index(design.speculation)
     return s, {phase: table.phases[phase].options.index(design.options[phase]) for phase in point.places}
 
 

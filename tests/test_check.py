@@ -90,6 +90,7 @@ def test_every_word_is_recomputed(plan):
         "phase": "target_prefill",
         "proposer": "head",
         "proposer_kind": "eagle3",
+        "layout": "aggregated",
         "basis": "forward",
     }
     assert len(words) > 30

@@ -49,6 +49,7 @@ CATALOG = {
             "kind": kind,
             "model": "small",
             "step_payload_bytes_per_token": 1e6,
+            **({"hidden_bytes_per_token": 0.0} if kind == "eagle3" else {}),
             "acceptance": {"target": {"general": {"kind": "table", "tokens_per_step": {1: 1.6}}}},
         }
         for name, kind in (("drafter", "draft_model"), ("head", "eagle3"))

@@ -6,6 +6,7 @@ import click
 
 from planner.cli.options import place_option, scenario_options
 from planner.cli.types import DRAFT_LENGTH
+from planner.words import LAYOUTS, Layout
 
 
 @click.command("evaluate")
@@ -14,6 +15,13 @@ from planner.cli.types import DRAFT_LENGTH
 @click.option("--draft-length", type=DRAFT_LENGTH, required=True, metavar="D", help="Tokens per step.")
 @click.option("--workload", metavar="NAME", help="Which workload, where there are several.")
 @click.option("--proposer", metavar="NAME", help="Who proposes, where several are on offer.")
+@click.option(
+    "--layout",
+    type=click.Choice(LAYOUTS),
+    default="disaggregated",
+    show_default=True,
+    help="Which phases share the replicas that verify; those need no --place.",
+)
 def command(
     scenario: str,
     sets: tuple[str, ...],
@@ -23,6 +31,7 @@ def command(
     draft_length: int,
     workload: str | None,
     proposer: str | None,
+    layout: Layout,
 ) -> None:
     """Evaluate one given design: metrics, energy by phase, power. No limit is applied; counts are fractional.
 
@@ -36,6 +45,6 @@ def command(
     require_output(output)
     loaded = load(scenario, sets, place_overrides(places))
     settings = Settings(digests=loaded.digests, command=command_line())
-    evaluation = evaluate_given(loaded.scenario, Given(draft_length, workload, proposer), settings)
+    evaluation = evaluate_given(loaded.scenario, Given(draft_length, workload, proposer, layout), settings)
     tell_warnings(evaluation.warnings)
     deliver(evaluation, evaluation_view(evaluation), "evaluation", as_json, output)

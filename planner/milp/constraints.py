@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from planner.bounds import Floats
-from planner.fleet import devices_per_unit
+from planner.fleet import devices_per_unit, sequence_bytes
 from planner.measure import device_figure
-from planner.memory import kv_bytes_per_sequence
 from planner.milp.solver import Linear, Program, Sense
 from planner.milp.variables import Choice, DeviceVariables, PoolCount, Slot, is_finite
+from planner.options import Option, Speculation, hosted_by_verify
+from planner.proposers import hidden_bytes_per_token, rule_of
+from planner.schema.catalog import Link
 from planner.schema.scenario import Scenario
-from planner.transfers import Transfer, kv_transfer, step_exchange
+from planner.transfers import Transfer, hidden_transfer, kv_transfer, link_between, step_exchange
 from planner.words import PHASES, STEP_PHASES, Phase
 
 # ---------------------------------------------------------------------------------------- one design per slot
@@ -65,75 +68,174 @@ def flow_follows_option(program: Program, slot: Slot) -> None:
 
 @dataclass(frozen=True)
 class Apart:
-    """Indicator and flow (in rate units) of a transfer between two phases on different device types."""
+    """Indicator and flow (in rate units) of a transfer between two phases on different device types.
+
+    ``steps``: times per request. ``s``: the speculation that it is for, where it is for one alone.
+    """
 
     transfer: Transfer
     steps: float
     chosen: Linear
     flow: Linear
+    s: int | None = None
 
 
 @dataclass(frozen=True)
 class Transfers:
-    """Transfers of a slot: the target's KV, each proposer's KV, each speculation's step exchange."""
+    """Transfers of a slot: the target's KV, a drafter's KV, the hidden states of a prompt, each step's exchange."""
 
     target_kv: tuple[Apart, ...] = ()
     draft_kv: tuple[Apart, ...] = ()
+    hidden: tuple[Apart, ...] = ()
     step: tuple[Apart, ...] = ()
 
     def energy_w(self, slot: Slot) -> Linear:
         """Power of all transfers in W."""
         total = Linear()
-        for apart in (*self.target_kv, *self.draft_kv, *self.step):
+        for apart in (*self.target_kv, *self.draft_kv, *self.hidden, *self.step):
             total.add(apart.flow.pairs(), slot.rate_unit_rps * apart.steps * apart.transfer.energy_j)
         return total
 
 
+def _sums(choices: Sequence[Choice], device: str) -> dict[str, list[tuple[Any, float]]]:
+    """Σx and Σf of the choices on a device type."""
+    mine = [c for c in choices if c.option.device == device]
+    return {"x": [(c.x, 1.0) for c in mine], "f": [(c.f, 1.0) for c in mine]}
+
+
 def _different_devices(
-    program: Program, name: str, one: Sequence[Choice], other: Sequence[Choice], transfer: Transfer, steps: float
-) -> Apart:
-    """Σ_device max(0, X_one[device] − X_other[device]): 1 exactly if the two phases sit on different device types."""
-    chosen, flow = Linear(), Linear()
+    program: Program, name: str, one: Sequence[Choice], other: Sequence[Choice]
+) -> Iterator[tuple[str, Linear, Linear]]:
+    """Σ_device max(0, X_one[device] − X_other[device]): 1 exactly if the two phases sit on different device types.
+
+    Gives the term of every device type of the first phase, for a link that is the same wherever the other sits.
+    """
     for number, device in enumerate(dict.fromkeys(choice.option.device for choice in one)):
-        for kind, into in (("x", chosen), ("f", flow)):
+        terms = []
+        mine, theirs = _sums(one, device), _sums(other, device)
+        for kind in ("x", "f"):
             apart = program.variable(f"apart_{kind}_{name}_{number}")
-            into.add([(apart, 1.0)])
-            row = Linear([(apart, -1.0)])
-            row.add((getattr(c, kind), 1.0) for c in one if c.option.device == device)
-            row.add((getattr(c, kind), -1.0) for c in other if c.option.device == device)
+            terms.append(Linear([(apart, 1.0)]))
+            row = Linear([(apart, -1.0), *mine[kind]]).add(theirs[kind], -1.0)
             program.row(f"different_devices_{kind}_{name}_{number}", row, "<=", 0.0)
-    return Apart(transfer, steps, chosen, flow)
+        yield device, terms[0], terms[1]
+
+
+def _pairs_of_devices(
+    program: Program, name: str, one: Sequence[Choice], other: Sequence[Choice]
+) -> Iterator[tuple[str, str, Linear, Linear]]:
+    """Y[a, b] = X_one[a]·X_other[b], by its marginals: Σ_b Y[a, b] = X_one[a], Σ_a Y[a, b] ≤ X_other[b].
+
+    Exact, since one device type of each phase carries all of it.
+    """
+    starts = list(dict.fromkeys(choice.option.device for choice in one))
+    ends = list(dict.fromkeys(choice.option.device for choice in other))
+    pairs = [(a, b) for a in starts for b in ends]
+    y = {
+        (kind, *pair): program.variable(f"pair_{kind}_{name}_{number}")
+        for kind in ("x", "f")
+        for number, pair in enumerate(pairs)
+    }
+    for kind in ("x", "f"):
+        for number, a in enumerate(starts):
+            row = Linear((y[kind, a, b], 1.0) for b in ends).add(_sums(one, a)[kind], -1.0)
+            program.row(f"pair_start_{kind}_{name}_{number}", row, "==", 0.0)
+        for number, b in enumerate(ends):
+            row = Linear((y[kind, a, b], 1.0) for a in starts).add(_sums(other, b)[kind], -1.0)
+            program.row(f"pair_end_{kind}_{name}_{number}", row, "<=", 0.0)
+    for a, b in pairs:
+        yield a, b, Linear([(y["x", a, b], 1.0)]), Linear([(y["f", a, b], 1.0)])
+
+
+Moved = Callable[[str, Link | None], Transfer]
+
+
+def _apart(
+    program: Program,
+    scenario: Scenario,
+    name: str,
+    ends: tuple[Sequence[Choice], Sequence[Choice]],
+    moved: Moved,
+    steps: float = 1.0,
+    s: int | None = None,
+) -> Iterator[Apart]:
+    """Say what moves between two phases; ``moved`` gives the transfer from a device type over a link."""
+    one, other = ends
+    assert scenario.transfers is not None
+    if not scenario.transfers.pairs:
+        link = scenario.catalog.links[scenario.transfers.link]
+        for device, x, f in _different_devices(program, name, one, other):
+            yield Apart(moved(device, link), steps, x, f, s)
+        return
+    for a, b, x, f in _pairs_of_devices(program, name, one, other):
+        link_of_pair = link_between(scenario, a, b)
+        if link_of_pair is not None:
+            yield Apart(moved(a, link_of_pair), steps, x, f, s)
+
+
+def _where(scenario: Scenario, slot: Slot, phase: Phase, among: Iterable[int]) -> list[Choice]:
+    """Give the choices that say where a phase of some speculations runs; a hosted one runs where verification does."""
+    table, found = slot.table, []
+    hosting = {s for s in among if phase in hosted_by_verify(scenario, table.speculations[s])}
+    own = set(among) - hosting
+    for at, kept in ((phase, own), ("target_verify", hosting)):
+        found += [c for c in slot.choices[at] if kept & set(c.group)]
+    return list({c.x.name: c for c in found}.values())
 
 
 def transfers_between_devices(program: Program, scenario: Scenario, slot: Slot) -> Transfers:
     """Say which transfers a choice of device types needs; none where the scenario sets no link."""
     if scenario.transfers is None:
         return Transfers()
-    table = slot.table
-    target = _different_devices(
-        program,
-        f"target_kv_{slot.prefix}",
-        slot.choices["target_prefill"],
-        slot.choices["target_verify"],
-        kv_transfer(scenario, table.workload, scenario.target),
-        1.0,
-    )
-    drafts, steps = [], []
+    table, able = slot.table, list(slot.delta)
+    where = partial(_where, scenario, slot)
+
+    def kv(model: str) -> Moved:
+        return lambda device, link: kv_transfer(scenario, table.workload, device, link, model)
+
+    separate = [s for group in slot.groups["target_prefill"] for s in group]
+    ends = where("target_prefill", separate), where("target_verify", able)
+    target = _apart(program, scenario, f"target_kv_{slot.prefix}", ends, kv(scenario.target))
+    target_kv = tuple(target)
+    drafts, hidden, steps = list[Apart](), list[Apart](), list[Apart]()
     for group in slot.groups["draft_prefill"]:
         proposer = table.speculations[group[0]].proposer
         assert proposer is not None
-        one = [c for c in slot.choices["draft_prefill"] if c.group == group]
-        other = [c for c in slot.choices["draft_decode"] if c.s in group]
-        moved = kv_transfer(scenario, table.workload, scenario.catalog.proposers[proposer].model)
-        drafts.append(_different_devices(program, f"draft_kv_{slot.prefix}_s{group[0]}", one, other, moved, 1.0))
+        model = scenario.catalog.proposers[proposer].model
+        assert model is not None  # it has a prefill of its own
+        name = f"{slot.prefix}_s{group[0]}"
+        ends = where("draft_prefill", group), where("draft_decode", group)
+        drafts += _apart(program, scenario, f"draft_kv_{name}", ends, kv(model))
+    for proposer, some in _reading_hidden_states(scenario, slot).items():
+        ends = where("draft_prefill", some), where("target_prefill", able)
+        move = partial(_hidden, scenario, table.workload, proposer)
+        hidden += _apart(program, scenario, f"hidden_{slot.prefix}_s{some[0]}", ends, move)
     for (s,) in slot.groups["draft_decode"]:
         speculation = table.speculations[s]
-        one = [c for c in slot.choices["target_verify"] if c.s == s]
-        other = [c for c in slot.choices["draft_decode"] if c.s == s]
-        moved = step_exchange(scenario, speculation.proposer, speculation.draft_length)
-        name = f"step_{slot.prefix}_s{s}"
-        steps.append(_different_devices(program, name, one, other, moved, float(table.steps[s])))
-    return Transfers((target,), tuple(drafts), tuple(steps))
+        ends = where("target_verify", [s]), where("draft_decode", [s])
+        move = partial(_exchange, scenario, speculation, float(table.tokens_per_step[s]))
+        steps += _apart(program, scenario, f"step_{slot.prefix}_s{s}", ends, move, float(table.steps[s]), s)
+    return Transfers(target_kv, tuple(drafts), tuple(hidden), tuple(steps))
+
+
+def _reading_hidden_states(scenario: Scenario, slot: Slot) -> dict[str, list[int]]:
+    """Group the speculations whose drafter prefills from hidden states that the target sends, by proposer."""
+    found: dict[str, list[int]] = {}
+    for s in slot.delta:
+        proposer = slot.table.speculations[s].proposer
+        if proposer is not None and rule_of(scenario, proposer).prefill == "after_target":
+            found.setdefault(proposer, []).append(s)
+    return {name: group for name, group in found.items() if hidden_bytes_per_token(scenario, name) > 0}
+
+
+def _hidden(scenario: Scenario, workload: str, proposer: str, _: str, link: Link | None) -> Transfer:
+    return hidden_transfer(scenario, workload, link, proposer)
+
+
+def _exchange(
+    scenario: Scenario, speculation: Speculation, tokens_per_step: float, _: str, link: Link | None
+) -> Transfer:
+    return step_exchange(scenario, link, speculation.proposer, speculation.nodes, tokens_per_step)
 
 
 # ------------------------------------------------------------------------------------------ service of one user
@@ -151,8 +253,9 @@ def tpot_s(slot: Slot, transfers: Transfers) -> Linear:
     for phase in ("target_verify", "draft_decode"):
         latency = slot.table.phases[phase].latency_s
         total.add((c.x, float(latency[c.o, c.s] / E[c.s])) for c in slot.choices[phase])
-    for (s,), apart in zip(slot.groups["draft_decode"], transfers.step, strict=False):
-        total.add(apart.chosen.pairs(), apart.transfer.exposed_s / float(E[s]))
+    for apart in transfers.step:
+        assert apart.s is not None  # an exchange is for one speculation
+        total.add(apart.chosen.pairs(), apart.transfer.exposed_s / float(E[apart.s]))
     return total
 
 
@@ -169,21 +272,21 @@ def ttft_arms_s(program: Program, slot: Slot, transfers: Transfers, name: str = 
     ``name`` makes the rows that this adds unique.
     """
     table = slot.table
+    verify = slot.choices["target_verify"]
+    target = _time(slot, "target_prefill").add((c.x, float(table.through_target_s[c.o, c.s])) for c in verify)
+    for apart in transfers.target_kv:
+        target.add(apart.chosen.pairs(), apart.transfer.exposed_s)
+    drafting = [s for s in slot.delta if not table.first_from_prefill[s]]
+    if not drafting:
+        return [target]
 
     def waits_for_verify(c: Choice) -> bool:
         return not bool(table.first_from_prefill[c.s])
 
-    verify = _time(slot, "target_verify", waits_for_verify)
-    target = _time(slot, "target_prefill").add(verify.pairs())
-    for apart in transfers.target_kv:
-        target.add(apart.chosen.pairs(), apart.transfer.exposed_s)
-    drafting = [s for (s,) in slot.groups["draft_decode"] if not table.first_from_prefill[s]]
-    if not drafting:
-        return [target]
-    draft = Linear(verify.pairs())
+    draft = Linear((c.x, float(table.through_draft_s[c.o, c.s])) for c in verify if waits_for_verify(c))
     draft.add(_time(slot, "draft_prefill", waits_for_verify).pairs())
     draft.add(_time(slot, "draft_decode", waits_for_verify).pairs())
-    for apart in (*transfers.draft_kv, *transfers.step):
+    for apart in (*transfers.draft_kv, *transfers.hidden, *transfers.step):
         draft.add(apart.chosen.pairs(), apart.transfer.exposed_s)
     return [target, draft.add(_prefill_before_draft(program, slot, drafting, name).pairs())]
 
@@ -194,7 +297,9 @@ def _prefill_before_draft(program: Program, slot: Slot, drafting: list[int], nam
     if not hidden:
         return Linear()
     prefill = _time(slot, "target_prefill")
-    largest = max(coefficient for _, coefficient in prefill.pairs())
+    largest = max((coefficient for _, coefficient in prefill.pairs()), default=0.0)
+    if largest == 0:
+        return Linear()
     waits = program.variable(f"prefill_before_draft_{name}_{slot.prefix}")
     row = Linear([*prefill.pairs(), (waits, -1.0), *((slot.delta[s], largest) for s in hidden)])
     program.row(f"prefill_before_draft_{name}_{slot.prefix}", row.scaled(1.0 / largest), "<=", 1.0)
@@ -320,8 +425,8 @@ def pool_memory(
         for phase, other in _STEP_PAIRS:
             mine = [pool for pool in pools if pool.of(slot, phase)]
             if any(is_finite(pool) for pool in mine):
-                for pool, model, sequences in _held(program, slot, moved, mine, phase, other):
-                    size = _kv_size(scenario, slot, model)
+                for pool, models, sequences in _held(program, slot, moved, mine, phase, other):
+                    size = _kv_size(scenario, slot, pool, models)
                     held.setdefault(pool.name, Linear()).add(sequences.pairs(), size)
     for pool in pools:
         if pool.name in held and is_finite(pool):
@@ -331,17 +436,17 @@ def pool_memory(
             program.row(f"pool_memory_{pool.name}", need.scaled(1.0 / scale), "<=", 0.0)
 
 
-def _kv_size(scenario: Scenario, slot: Slot, model: str) -> float:
-    """Size of a model's sequence in the unit of a pool's capacity: itself, or its KV bytes."""
+def _kv_size(scenario: Scenario, slot: Slot, pool: PoolCount, models: Sequence[str]) -> float:
+    """Size of a sequence in the unit of a pool's capacity: itself, or its KV bytes of these models."""
     if not scenario.shared_pools:
         return 1.0
-    return kv_bytes_per_sequence(scenario.catalog.models[model], scenario.workloads[slot.workload]) or 0.0
+    return sequence_bytes(scenario, slot.workload, Option(pool.device, pool.tensor_parallel, 1), models) or 0.0
 
 
 def _held(
     program: Program, slot: Slot, transfers: Transfers, pools: Sequence[PoolCount], phase: Phase, other: Phase
-) -> Iterator[tuple[PoolCount, str, Linear]]:
-    """Give the sequences of each model that each pool holds for a phase of a slot: at work in it, and elsewhere."""
+) -> Iterator[tuple[PoolCount, tuple[str, ...], Linear]]:
+    """Give the sequences that each pool holds for a phase of a slot, at work in it and elsewhere, by their models."""
     drafts = {s for (s,) in slot.groups["draft_decode"]}
     elsewhere, own = _held_s(slot, other), _held_s(slot, phase)
     total = Linear((c.f, elsewhere[c.o, c.s]) for c in slot.choices[other] if c.s in drafts)
@@ -352,14 +457,14 @@ def _held(
     most += max(link_s, default=0.0)
     unit_s = max(most, *own.values(), 1e-12)
     for pool in pools:
-        for number, model in enumerate(dict.fromkeys(choice.model for choice in pool.of(slot, phase))):
-            mine = [choice for choice in pool.of(slot, phase) if choice.model == model]
+        for number, models in enumerate(dict.fromkeys(choice.models for choice in pool.of(slot, phase))):
+            mine = [choice for choice in pool.of(slot, phase) if choice.models == models]
             name = f"held_elsewhere_{pool.name}_{slot.prefix}_{phase}" + (f"_{number}" if number else "")
             share = program.variable(name)
             total.add([(share, -unit_s)])
             program.row(name, Linear([(share, 1.0), *((c.f, -most / unit_s) for c in mine)]), "<=", 0.0)
             sequences = Linear([(share, unit_s), *((c.f, own[c.o, c.s]) for c in mine)])
-            yield pool, model, sequences.scaled(slot.rate_unit_rps)
+            yield pool, models, sequences.scaled(slot.rate_unit_rps)
     program.row(f"held_elsewhere_total_{slot.prefix}_{phase}", total.scaled(1.0 / unit_s), "==", 0.0)
 
 

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from planner.bounds import Floats, largest_rates, runnable, usable
-from planner.memory import free_bytes, kv_bytes_per_sequence
+from planner.fleet import sequence_bytes
+from planner.memory import free_bytes
 from planner.milp.solver import Linear, Program
-from planner.options import CostTable, Option, model_of
+from planner.options import CostTable, Option, models_of
 from planner.schema.scenario import Scenario
 from planner.words import PHASES, STEP_PHASES, Phase
 
@@ -35,7 +36,7 @@ class Choice:
     option: Option
     o: int
     group: Group
-    model: str
+    models: tuple[str, ...]
     x: Any
     f: Any
     largest: float
@@ -132,13 +133,13 @@ class DeviceVariables:
 
 def _groups(table: CostTable, phase: Phase, able: list[int]) -> list[Group]:
     """Group the speculations that share a choice: all for the target's prefill, a proposer's for its own."""
+    running = [s for s in able if table.runs(phase)[s]]
     if phase == "target_prefill":
-        return [tuple(able)] if able else []
-    drafting = [s for s in able if table.runs(phase)[s]]
+        return [tuple(running)] if running else []
     if phase in STEP_PHASES:
-        return [(s,) for s in drafting]
+        return [(s,) for s in running]
     by_proposer: dict[str | None, list[int]] = {}
-    for s in drafting:
+    for s in running:
         by_proposer.setdefault(table.speculations[s].proposer, []).append(s)
     return [tuple(group) for group in by_proposer.values()]
 
@@ -191,33 +192,32 @@ def _choices(
 ) -> Iterator[Choice]:
     """Add an option of a group: once in its private pool, or once for every model set of a shared one that fits."""
     option = slot.table.phases[phase].options[o]
-    model = model_of(scenario, phase, slot.table.speculations[group[-1]].proposer)
-    assert model is not None  # a phase that runs has a model
+    own = models_of(scenario, phase, slot.table.speculations[group[-1]])
     largest = min(float(by_option[o, list(group)].max()) / slot.rate_unit_rps, float(slot.largest[list(group)].max()))
     name = f"{_SHORT[phase]}_{slot.prefix}_o{o}_s{group[0]}"
-    for number, models in enumerate(model_sets(scenario, model)):
-        if scenario.shared_pools and not _batch_fits(scenario, slot.workload, option, model, models):
+    for number, models in enumerate(model_sets(scenario, own)):
+        if scenario.shared_pools and not _batch_fits(scenario, slot.workload, option, own, models):
             continue
         ending = f"_m{number}" if scenario.shared_pools else ""
         x = program.variable(f"x_{name}{ending}", high=1.0, integer=True)
         f = program.variable(f"f_{name}{ending}")
-        yield Choice(phase, replace(option, models=models), o, group, model, x, f, largest)
+        yield Choice(phase, replace(option, models=models), o, group, own, x, f, largest)
 
 
-def model_sets(scenario: Scenario, model: str) -> list[tuple[str, ...]]:
-    """List the model sets that a phase's pool may have: itself alone and private, or every set with it where shared."""
+def model_sets(scenario: Scenario, own: Sequence[str]) -> list[tuple[str, ...]]:
+    """List the model sets that a phase's pool may have: private, or every set with the phase's own where shared."""
     if not scenario.shared_pools:
         return [()]
-    others = [scenario.target, *(scenario.catalog.proposers[name].model for name in scenario.proposers)]
-    others = [other for other in dict.fromkeys(others) if other != model]
-    sets = (set(some) | {model} for size in range(len(others) + 1) for some in combinations(others, size))
+    drafters = (scenario.catalog.proposers[name].model for name in scenario.proposers)
+    known = dict.fromkeys(model for model in (scenario.target, *drafters) if model is not None)
+    others = [other for other in known if other not in own]
+    sets = (set(some) | set(own) for size in range(len(others) + 1) for some in combinations(others, size))
     return [tuple(sorted(some)) for some in sets]
 
 
-def _batch_fits(scenario: Scenario, workload: str, option: Option, model: str, models: Sequence[str]) -> bool:
-    catalog = scenario.catalog
-    free = free_bytes(catalog.devices[option.device], [catalog.models[name] for name in models], option.tensor_parallel)
-    kv_bytes = kv_bytes_per_sequence(catalog.models[model], scenario.workloads[workload])
+def _batch_fits(scenario: Scenario, workload: str, option: Option, own: Sequence[str], models: Sequence[str]) -> bool:
+    free = free_bytes(scenario, option.device, models, option.tensor_parallel)
+    kv_bytes = sequence_bytes(scenario, workload, option, own)
     return free > 0 and (kv_bytes is None or free >= option.batch_size * kv_bytes)
 
 
@@ -228,7 +228,7 @@ def add_pools(program: Program, scenario: Scenario, slots: Sequence[Slot]) -> li
         for choice in slot.all_choices():
             option = choice.option
             private = () if scenario.shared_pools else (slot.prefix, choice.phase)
-            key = (*private, option.models or (choice.model,), option.device, option.tensor_parallel)
+            key = (*private, option.models or choice.models, option.device, option.tensor_parallel)
             members.setdefault(key, []).append((slot, choice))
     numbers: dict[tuple[Any, ...], int] = {}
     return [_pool(program, scenario, key, some, numbers) for key, some in members.items()]
@@ -249,8 +249,7 @@ def _pool(
     if private:
         capacity = float(slot.table.phases[choice.phase].sequences[choice.o, choice.group[-1]])
     else:
-        catalog = scenario.catalog
-        capacity = free_bytes(catalog.devices[device], [catalog.models[model] for model in models], degree)
+        capacity = free_bytes(scenario, device, models, degree)
     return PoolCount(
         name,
         models,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from planner.roofline.arrays import Array, Values, array
-from planner.schema.hardware import Precision, Shape
+from planner.schema.hardware import ParallelHeads, Precision, Shape
 
 # Tokens of one batch choose alike: rows touch as many experts as rows^ROUTING_SKEW independent tokens would.
 ROUTING_SKEW = 0.8
@@ -148,6 +148,15 @@ def weight_bytes(shape: Shape, precision: Precision) -> float:
     """Bytes of all weights held in memory."""
     embedding = embedding_parameters(shape) * BF16_BYTES
     return body_bytes(shape, precision) + routed_bytes(shape, precision) + embedding
+
+
+def heads_parameters(heads: ParallelHeads) -> float:
+    """Parameters of one parallel head: a residual block and an output head.
+
+    >>> heads_parameters(ParallelHeads(count=5, hidden=4096, vocabulary=32000))
+    147849216.0
+    """
+    return float(heads.hidden**2 + heads.hidden * heads.vocabulary)
 
 
 def kv_bytes_per_token_and_layer(shape: Shape, kv_byte: float = BF16_BYTES) -> float:

@@ -18,7 +18,7 @@ from planner.roofline.arrays import Array, Values, array
 from planner.roofline.hardware import Hardware
 from planner.roofline.memory import kv_degree
 from planner.roofline.power import energy_j_per_request, replica_power_w, tdp_share
-from planner.schema.hardware import Precision, Shape
+from planner.schema.hardware import ParallelHeads, Precision, Shape
 
 # Kernel floors per layer that remain when a step runs as one captured graph. A dense layer has four matrix kernels, an
 # expert layer adds routing, permutation and grouped products, MLA its low-rank projections (docs/hardware.md).
@@ -26,6 +26,7 @@ DENSE_LAUNCHES = 3.1
 EXPERT_LAUNCHES = 7.5
 LATENT_LAUNCHES = 4.8
 RECURRENT_LAUNCHES = 3.1
+HEADS_LAUNCHES = 2.0
 ALL_REDUCES_PER_LAYER = 2.0
 ACTIVATION_BYTES = 2.0
 # Grouped expert products against dense ones: share of the rate of reading weights, share of the rate of computing.
@@ -220,17 +221,20 @@ def draft_decode(
     context: Values,
     degree: Values = 1,
     *,
+    nodes: Values | None = None,
     kv_byte: float = 2.0,
     step_overhead_s: float = STEP_OVERHEAD_S,
 ) -> Pass:
     """Cost a whole draft of ``draft_length`` tokens: one pass per token, or one per block for a block drafter.
 
     An EAGLE-3 head is one layer with a reduced output vocabulary; its shape says so, and the passes are the same.
+    A tree of ``nodes`` is drafted level by level: ``draft_length`` passes over its mean width.
     """
     batch, degree = array(batch), array(degree)
     draft_length = array(draft_length)
     block = float(shape.block_size or 1)
-    rows = batch * np.minimum(block, np.maximum(draft_length, 1.0))
+    width = 1.0 if nodes is None else array(nodes) / np.maximum(draft_length, 1.0)
+    rows = batch * width * np.minimum(block, np.maximum(draft_length, 1.0))
     terms = {
         "weights": weights_time_s(hw, shape, precision, rows, degree),
         "compute": compute_time_s(hw, shape, rows, degree),
@@ -241,3 +245,25 @@ def draft_decode(
         "overhead": array(step_overhead_s),
     }
     return _pass(hw, terms, batch, degree, np.ceil(draft_length / block))
+
+
+def heads_draft(hw: Hardware, heads: ParallelHeads, draft_length: Values, batch: Values, degree: Values = 1) -> Pass:
+    """Cost a draft by ``draft_length`` parallel heads: one pass over their weights, part of the verify step.
+
+    Each head is a residual block and an output head; they are kept in bf16 and cost two kernels in all.
+    """
+    batch, degree = array(batch), array(degree)
+    weights = array(draft_length) * counts.heads_parameters(heads)
+    rate = stream_degree(hw, degree) * hw.stream_fraction * hw.bandwidth_byte_per_s
+    flop = stream_degree(hw, degree) * hw.gemm_fraction * hw.peak_flop_per_s
+    none = np.zeros(np.broadcast_shapes(weights.shape, batch.shape, degree.shape))
+    terms = {
+        "weights": weights * counts.BF16_BYTES / rate,
+        "compute": 2.0 * weights * batch / flop,
+        "kv": none,
+        "attention": none,
+        "launch": HEADS_LAUNCHES * hw.kernel_floor_s + none,
+        "communication": none,
+        "overhead": none,
+    }
+    return _pass(hw, terms, batch, degree)

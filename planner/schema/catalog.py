@@ -29,7 +29,7 @@ from planner.schema.base import (
 )
 from planner.schema.hardware import DataSheet, ParallelHeads, Shape
 from planner.schema.names import dangling_in_catalog, refuse
-from planner.words import Confidence, CountUnit, Phase, ProposerKind
+from planner.words import READS_HIDDEN_STATES, Confidence, CountUnit, Phase, ProposerKind
 
 
 def _whole_key(key: Any) -> Any:  # noqa: ANN401
@@ -317,6 +317,9 @@ class Proposer(Entry):
             raise PydanticCustomError("proposer", text, {"kind": self.kind})
         if self.kind == "tree" and self.tree is None:
             raise PydanticCustomError("proposer", "a proposer of kind tree needs a tree", {})
+        if self.hidden_bytes_per_token is not None and self.kind not in READS_HIDDEN_STATES:
+            text = "hidden_bytes_per_token: a proposer of kind {kind} reads no hidden states"
+            raise PydanticCustomError("proposer", text, {"kind": self.kind})
         return self
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Literal
 
 from planner.schema.base import Document
-from planner.words import LimitName, Objective, Phase, PowerBasis, ProposerKind, Status
+from planner.words import Layout, LimitName, Objective, Phase, PowerBasis, ProposerKind, Status
 
-BaselineName = Literal["no_speculation", "single_device", "draft_on_fastest", "split_draft"]
+BaselineName = Literal["no_speculation", "single_device", "draft_on_fastest", "split_draft", "aggregated"]
 
 
 class ObjectiveResult(Document):
@@ -52,7 +52,7 @@ class Metrics(Document):
 
 
 class Deployment(Document):
-    """One design serving a share of one workload."""
+    """One design serving a share of one workload; ``layout`` says which phases share the replicas that verify."""
 
     workload: str
     share: float
@@ -60,6 +60,7 @@ class Deployment(Document):
     proposer_kind: ProposerKind | None
     draft_length: int
     verify_tokens: int
+    layout: Layout
     placements: dict[Phase, Placement | None]
     metrics: Metrics
 

@@ -202,8 +202,8 @@ class Transfers(Document):
 class Engine(Document):
     """How much prefills slow decoding on replicas that do both, and what a first token waits for there.
 
-    A step takes ``interference`` times as long as the prefills that come in during it on top. The first token comes after
-    ``first_token_ms`` and the prefills of ``cohort`` prompts and of a share ``waiting`` of the batch.
+    A step takes longer by ``interference`` × the time of the prefills that come in during it. The first token comes
+    after ``first_token_ms`` and the prefills of ``cohort`` prompts and of a share ``waiting`` of the batch.
     """
 
     interference: NonNegative = 1.2

@@ -21,9 +21,9 @@ from planner.bounds import usable
 from planner.evaluate import Design
 from planner.fleet import COUNT_TOLERANCE
 from planner.measure import Kind, Measure, measure_of
-from planner.options import CostTable, Option, PhaseCosts
+from planner.options import CostTable, Hosted, Option, PhaseCosts
 from planner.schema.scenario import Scenario
-from planner.structure.staircase import Indices, Staircase, both, staircase
+from planner.structure.staircase import FREE, Indices, Staircase, both, staircase
 from planner.words import PHASES, STEP_PHASES, Phase
 
 Floats = NDArray[np.float64]
@@ -195,7 +195,7 @@ def _least_of(
     """Find the best design of one speculation that costs less than the incumbent."""
     table = tableau.table
     if not table.runs("draft_decode")[s]:
-        return _plain(tableau, service, s, floors)
+        return _without_draft(tableau, service, s, floors)
     prefill = _Prefills.of(tableau, service, s, floors)
     rest = incumbent - prefill.least
     verify, draft = floors["target_verify"], floors["draft_decode"]
@@ -217,16 +217,23 @@ def _smallest(values: Floats) -> NDArray[np.intp]:
     return finite[np.argsort(values[finite], kind="stable")[:_TOP]]
 
 
-def _plain(tableau: Tableau, service: Service, s: int, floors: dict[Phase, Floats]) -> Found:
-    """Plain decode: verify alone makes the step, and the first token comes from the prefill."""
+def _without_draft(tableau: Tableau, service: Service, s: int, floors: dict[Phase, Floats]) -> Found:
+    """No replicas that draft: the options of verification alone make the step, with the cheapest prefills for each."""
     table = tableau.table
-    verify = np.where(
-        _is_fast(table, s, tableau.latency_s["target_verify"][:, s], service), floors["target_verify"], np.inf
-    )
-    times = tableau.latency_s["target_prefill"][:, s]
-    prefill = np.where(times <= service.ceiling_s * (1 + _TOLERANCE), floors["target_prefill"], np.inf)
-    v, p = int(np.argmin(verify)), int(np.argmin(prefill))
-    return Found(float(verify[v] + prefill[p]), s, {"target_prefill": p, "target_verify": v})
+    fast = _is_fast(table, s, tableau.latency_s["target_verify"][:, s], service)
+    prefill = _Prefills.of(tableau, service, s, floors)
+    rows = np.arange(len(fast))
+    prefills, t, d = prefill.at(rows, np.zeros(len(rows)))
+    value = np.where(fast, floors["target_verify"] + prefills, np.inf)
+    if not value.size or not np.isfinite(value.min()):
+        return NOTHING
+    v = int(np.argmin(value))
+    return Found(float(value[v]), s, _chosen(table, s, (int(t[v]), v, int(d[v]), -1)))
+
+
+def _chosen(table: CostTable, s: int, rows: tuple[int, int, int, int]) -> dict[Phase, int]:
+    """Keep the options of the phases that are choices of their own."""
+    return {phase: row for phase, row in zip(PHASES, rows, strict=True) if table.runs(phase)[s]}
 
 
 def _is_fast(table: CostTable, s: int, step_s: Floats, service: Service) -> NDArray[np.bool_]:
@@ -237,40 +244,48 @@ def _is_fast(table: CostTable, s: int, step_s: Floats, service: Service) -> NDAr
 
 @dataclass(frozen=True)
 class _Prefills:
-    """Cheapest prefills within what a pair of step options leaves of the TTFT ceiling."""
+    """Cheapest prefills within what the step options leave of the TTFT ceiling."""
 
     target: Staircase
     draft: Staircase
     sums: Staircase | None
     pairs: NDArray[np.intp] | None
+    through_target_s: Floats
+    through_draft_s: Floats
     ceiling_s: float
-    waits: bool
 
     @classmethod
     def of(cls, tableau: Tableau, service: Service, s: int, floors: dict[Phase, Floats]) -> _Prefills:
+        """Make the staircases of one speculation; a prefill that is no choice of its own costs and takes nothing."""
+        table, ceiling = tableau.table, service.ceiling_s * (1 + _TOLERANCE)
         target, draft = (
-            staircase(tableau.latency_s[phase][:, s], floors[phase]) for phase in ("target_prefill", "draft_prefill")
+            staircase(tableau.latency_s[phase][:, s], floors[phase]) if table.runs(phase)[s] else FREE
+            for phase in ("target_prefill", "draft_prefill")
         )
-        waits = not bool(tableau.table.first_from_prefill[s])
-        ceiling = service.ceiling_s * (1 + _TOLERANCE)
-        if waits and tableau.table.hidden_states[s] and np.isfinite(ceiling):
+        sums, pairs = None, None
+        if not table.first_from_prefill[s] and table.hidden_states[s] and np.isfinite(ceiling):
             sums, pairs = both(target, draft)
-            return cls(target, draft, sums, pairs, ceiling, waits)
-        return cls(target, draft, None, None, ceiling, waits)
+        through_draft = table.through_draft_s[:, s]
+        if table.first_from_prefill[s]:  # no first token comes through a draft
+            through_draft = np.full_like(through_draft, -np.inf)
+        return cls(target, draft, sums, pairs, table.through_target_s[:, s], through_draft, ceiling)
 
     @property
     def least(self) -> float:
         return self.target.least + self.draft.least
 
-    def at(self, verify_s: Floats, draft_s: Floats) -> tuple[Floats, Indices, Indices]:
-        """Give cost, target option and draft option for step options that take these times."""
-        shape = np.shape(verify_s)
-        before_verify = self.ceiling_s - verify_s if self.waits else np.full(shape, self.ceiling_s)
-        before_draft = before_verify - draft_s if self.waits else np.full(shape, np.inf)
-        if self.sums is not None and self.pairs is not None:
-            value, choice = self.sums.at(before_draft)
-            return value, self.pairs[choice, 0], self.pairs[choice, 1]
+    def at(self, verify: NDArray[np.intp], draft_s: Floats) -> tuple[Floats, Indices, Indices]:
+        """Give cost, target option and draft option for options of target_verify and times of draft_decode."""
+        with np.errstate(invalid="ignore"):  # an option that cannot run leaves infinity less infinity: no time
+            before_verify = np.nan_to_num(self.ceiling_s - self.through_target_s[verify], nan=-np.inf, posinf=np.inf)
+            before_draft = self.ceiling_s - self.through_draft_s[verify] - draft_s
+        before_draft = np.nan_to_num(before_draft, nan=-np.inf, posinf=np.inf)
         target, t = self.target.at(before_verify)
+        if self.sums is not None and self.pairs is not None and len(self.pairs):
+            # The way through the draft holds the target's prefill too, and no more time is left there.
+            value, choice = self.sums.at(before_draft)
+            waits = np.where(np.isfinite(target), value, np.inf)
+            return waits, self.pairs[choice, 0], self.pairs[choice, 1]
         draft, d = self.draft.at(before_draft)
         return target + draft, t, d
 
@@ -292,17 +307,12 @@ def _pairs(
     held_s = table.steps[s] * step_s
     value = tableau.cost("target_verify", rate, held_s, np.broadcast_to(rows[:, None], step_s.shape), s)
     value = value + tableau.cost("draft_decode", rate, held_s, np.broadcast_to(columns[None, :], step_s.shape), s)
-    prefills, t, d = prefill.at(np.broadcast_to(verify_s, step_s.shape), np.broadcast_to(draft_s, step_s.shape))
+    prefills, t, d = prefill.at(np.broadcast_to(rows[:, None], step_s.shape), np.broadcast_to(draft_s, step_s.shape))
     value = np.where(_is_fast(table, s, step_s, service), value + prefills, np.inf)
     if not value.size or not np.isfinite(value.min()):
         return NOTHING
     i, j = np.unravel_index(int(np.argmin(value)), value.shape)
-    options: dict[Phase, int] = {
-        "target_prefill": int(t[i, j]),
-        "target_verify": int(rows[i]),
-        "draft_prefill": int(d[i, j]),
-        "draft_decode": int(columns[j]),
-    }
+    options = _chosen(table, s, (int(t[i, j]), int(rows[i]), int(d[i, j]), int(columns[j])))
     return Found(float(value[i, j]), s, options)
 
 
@@ -355,7 +365,7 @@ def sliced(table: CostTable, keep: dict[Phase, NDArray[np.bool_]], columns: NDAr
     columns
         The speculations to keep.
     """
-    phases = {}
+    phases, verify = {}, np.ix_([], columns)
     for phase in PHASES:
         runs = table.runs(phase)[columns]
         kept = keep[phase][:, columns] & runs
@@ -363,6 +373,7 @@ def sliced(table: CostTable, keep: dict[Phase, NDArray[np.bool_]], columns: NDAr
             kept = kept.any(axis=1, keepdims=True) & runs
         rows = np.flatnonzero(kept.any(axis=1))
         costs, block = table.phases[phase], np.ix_(rows, columns)
+        verify = block if phase == "target_verify" else verify
         latency = np.where(kept[rows], costs.latency_s[block], np.where(runs, np.nan, 0.0))
         options = tuple(costs.options[o] for o in rows)
         phases[phase] = PhaseCosts(options, latency, costs.energy_j[block], costs.sequences[block])
@@ -375,6 +386,9 @@ def sliced(table: CostTable, keep: dict[Phase, NDArray[np.bool_]], columns: NDAr
         table.first_from_prefill[columns],
         {phase: table.operations[phase][columns] for phase in PHASES},
         phases,
+        {phase: Hosted(part.busy_s[verify], part.energy_j[verify]) for phase, part in table.hosted.items()},
+        table.through_target_s[verify],
+        table.through_draft_s[verify],
     )
 
 

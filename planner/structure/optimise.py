@@ -293,6 +293,16 @@ def _fastest_interactivity(tableau: Tableau) -> float:
     return float((tableau.table.tokens_per_step / step)[tableau.able].max(initial=0.0))
 
 
+def _fastest_ttft_s(tableau: Tableau) -> float:
+    """Bound the TTFT: the fastest prefill and the fastest way through the replicas that verify, whatever they cost."""
+    table = tableau.table
+    prefill = tableau.latency_s["target_prefill"].min(axis=0, initial=np.inf)
+    able = np.isfinite(tableau.latency_s["target_verify"])
+    through = np.where(able, table.through_target_s, np.inf).min(axis=0, initial=np.inf)
+    ways = np.where(table.runs("target_prefill"), prefill, 0.0) + through
+    return float(ways[tableau.able].min(initial=np.inf))
+
+
 def _worst_interactivity(fleet: _Fleet, question: Question, designs: Designs) -> float:
     return min(
         request_metrics(fleet.scenario, found.design(fleet.tables[name]), fleet.tables[name]).interactivity_tps
@@ -327,11 +337,7 @@ def _ttft(fleet: _Fleet, question: Question) -> Answer | None:
     _, designs = fleet.least(rates)
     if not designs:
         return None
-    fastest = max(
-        float(tableau.latency_s["target_prefill"].min(initial=np.inf))
-        for name, tableau in fleet.tableaus.items()
-        if question.concerns(name)
-    )
+    fastest = max(_fastest_ttft_s(t) for name, t in fleet.tableaus.items() if question.concerns(name))
     low, high = 1.0 / _worst_ttft(fleet, question, designs), 1.0 / fastest
     low, high = (high, high) if reached(high) else _bisect(low, high, reached)
     return rates, stricter(low), fleet.least(rates, stricter(low))[1], 1.0 / high

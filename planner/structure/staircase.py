@@ -32,6 +32,10 @@ class Staircase:
         return float(self.value[-1]) if self.value.size else np.inf
 
 
+FREE = Staircase(np.zeros(1), np.zeros(1), np.full(1, -1, dtype=np.intp))
+"""Nothing to do: no time, no cost."""
+
+
 def staircase(time_s: Floats, value: Floats) -> Staircase:
     """Keep the points that no faster point undercuts.
 
