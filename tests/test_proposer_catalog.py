@@ -9,13 +9,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any, get_args
 
+import numpy as np
 import pytest
 import yaml
 
 from planner.acceptance import covered_draft_length, tokens_per_step
+from planner.options import cost_table, speculations_of
 from planner.read.load import read_catalog, read_scenario
 from planner.roofline import counts
 from planner.schema.catalog import AcceptanceCurve, Catalog, Positions, Proposer
+from planner.schema.scenario import Scenario
 from planner.words import ProposerKind
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -222,6 +225,38 @@ def test_models_that_run_beside_the_target_have_its_width() -> None:
         width = drafter.shape.hidden if drafter.shape else drafter.heads.hidden  # type: ignore[union-attr]
         for target in proposer.acceptance:
             assert width == models[target].shape.hidden, f"{name}: {target}"  # type: ignore[union-attr]
+
+
+@cache
+def bundled() -> Catalog:
+    parts = [read_catalog(name) for name in ("devices", "models", "proposers")]
+    groups = ("sources", "devices", "models", "proposers")
+    merged = {group: {n: e for part in parts for n, e in getattr(part, group).items()} for group in groups}
+    return Catalog.model_validate({"schema_version": 1, **merged})
+
+
+@pytest.mark.parametrize("name", sorted(raw()["proposers"]))
+def test_every_draft_length_on_offer_is_costed(name: str) -> None:
+    for target, tasks in proposers()[name].acceptance.items():
+        scenario = Scenario.model_validate(
+            {
+                "schema_version": 1,
+                "name": "one",
+                "catalog": bundled(),
+                "target": target,
+                "proposers": (name,),
+                "workloads": {task: {"isl_tokens": 500, "osl_tokens": 200, "task": task} for task in tasks},
+                "candidates": {"devices": ["b200-sxm"], "tensor_parallel": [1, 2, 8], "batch_sizes": [1]},
+            }
+        )
+        for task in tasks:
+            speculations = speculations_of(scenario, task)
+            table = cost_table(scenario, task, speculations)
+            assert len(speculations) > 1
+            for phase in ("target_verify", "draft_decode"):
+                own = table.runs(phase)
+                if own.any():
+                    assert np.isfinite(table.phases[phase].latency_s[:, own]).any(axis=0).all(), f"{target}: {phase}"
 
 
 def test_medusa_heads_are_counted() -> None:
