@@ -471,12 +471,12 @@ def cases_of(group: str) -> list[Case]:
 
 
 def named(source: str) -> str:
-    """Name a source without what stands in brackets.
+    """Name a source without what stands in brackets, and a thread by its number alone.
 
     >>> named("SpecDecode-Bench (tree vs chain)")
     'SpecDecode-Bench'
     """
-    return source.partition(" (")[0]
+    return source.partition(" (")[0].replace("issue/PR ", "#")
 
 
 def shown(name: str, errors: Errors) -> str:
