@@ -50,7 +50,7 @@ def read_scenario(name_or_path: str, overrides: Sequence[Override] = ()) -> Load
 
 
 def read_catalog(name_or_path: str) -> Catalog:
-    """Read one catalog by bundled name or path.
+    """Read one catalog by bundled name or path; it may name models of the bundled catalogs as well as its own.
 
     Raises
     ------
@@ -60,23 +60,33 @@ def read_catalog(name_or_path: str) -> Catalog:
     path, shown = library.find("catalog", name_or_path)
     tree, _ = parse_file(str(path), shown)
     _mapping(tree, shown)
-    return _validated(tree, Catalog)
+    return _validated(tree, Catalog, _bundled_models() if dangling_in_catalog(tree.data) else ())
 
 
-def _validated(tree: Tree, model: type[Read]) -> Read:
+def _bundled_models() -> list[str]:
+    """Name the models of all bundled catalogs."""
+    found: list[str] = []
+    for name in library.names("catalog"):
+        path, shown = library.find("catalog", name)
+        tree, _ = parse_file(str(path), shown)
+        found += _mapping(tree, shown).get("models", {})
+    return found
+
+
+def _validated(tree: Tree, model: type[Read], borrowed: Sequence[str] = ()) -> Read:
     """Validate a tree's data; raise what is wrong with it together with what was found on the way."""
     try:
-        document = model.model_validate(tree.data)
+        document = model.model_validate(tree.data, context={"models": borrowed})
     except ValidationError as error:
-        raise_all([*tree.problems, *problems_of(error, tree, model, _dangling(tree, model))])
+        raise_all([*tree.problems, *problems_of(error, tree, model, _dangling(tree, model, borrowed))])
         raise
     raise_all(tree.problems)
     return document
 
 
-def _dangling(tree: Tree, model: type[Document]) -> list[str]:
+def _dangling(tree: Tree, model: type[Document], borrowed: Sequence[str]) -> list[str]:
     if model is Catalog:
-        return dangling_in_catalog(tree.data)
+        return dangling_in_catalog(tree.data, borrowed)
     within = dangling_in_catalog(tree.data.get("catalog"))
     return [*(f"catalog.{line}" for line in within), *dangling_in_scenario(tree.data)]
 

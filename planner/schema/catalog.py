@@ -5,7 +5,15 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    ValidationInfo,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from planner.errors import nearest
@@ -324,7 +332,10 @@ class Link(Entry):
 
 
 class Catalog(Document):
-    """Everything on offer. Collections are mappings by name, so that a dotted key reaches every field."""
+    """Everything on offer. Collections are mappings by name, so that a dotted key reaches every field.
+
+    The models that it names are its own; a context with ``models`` lends it further names.
+    """
 
     schema_version: SchemaVersion
     description: str = ""
@@ -335,6 +346,6 @@ class Catalog(Document):
     links: dict[Name, Link] = {}
 
     @model_validator(mode="after")
-    def _names_exist(self) -> Self:
-        refuse(dangling_in_catalog(self))
+    def _names_exist(self, info: ValidationInfo) -> Self:
+        refuse(dangling_in_catalog(self, borrowed=(info.context or {}).get("models", ())))
         return self

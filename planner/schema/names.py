@@ -29,9 +29,9 @@ def refuse(problems: Iterable[str]) -> None:
         raise PydanticCustomError("dangling", "{problems}", {"problems": text})
 
 
-def dangling_in_catalog(catalog: Any) -> list[str]:  # noqa: ANN401
-    """List ``key: text`` for every name in a catalog that nothing has."""
-    return list(_missing(_references_of_catalog(catalog)))
+def dangling_in_catalog(catalog: Any, borrowed: Iterable[str] = ()) -> list[str]:  # noqa: ANN401
+    """List ``key: text`` for every name in a catalog that nothing has; ``borrowed`` are models of other catalogs."""
+    return list(_missing(_references_of_catalog(catalog, borrowed)))
 
 
 def dangling_in_scenario(scenario: Any) -> list[str]:  # noqa: ANN401
@@ -47,8 +47,8 @@ def dangling_in_scenario(scenario: Any) -> list[str]:  # noqa: ANN401
     return [*_missing(_references_of_scenario(scenario)), *_unaccepted(scenario), *twice]
 
 
-def _references_of_catalog(catalog: Any) -> Iterator[Reference]:  # noqa: ANN401
-    sources, models = _entries(catalog, "sources"), _entries(catalog, "models")
+def _references_of_catalog(catalog: Any, borrowed: Iterable[str]) -> Iterator[Reference]:  # noqa: ANN401
+    sources, models = _entries(catalog, "sources"), [*_entries(catalog, "models"), *borrowed]
     for group in ("devices", "models", "proposers", "links"):
         for name, entry in _entries(catalog, group).items():
             yield f"{group}.{name}.source", _part(entry, "source"), "source", sources
