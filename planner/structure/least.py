@@ -207,7 +207,7 @@ def least(
     if hint.s >= 0 and np.isfinite(total[hint.s]):
         best = tableau.best_of(rate, service, hint.s, {p: floors[p][:, hint.s] for p in PHASES}, np.inf)
     for s in np.argsort(total, kind="stable"):
-        if total[s] >= best.value or best.value <= enough:
+        if total[s] >= best.value or (best.s >= 0 and best.value <= enough):
             break
         if s == hint.s:
             continue

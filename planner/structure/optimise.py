@@ -142,10 +142,13 @@ class _Fleet:
 
         The last designs may still fit; the sum of lower bounds may already be too much.
         """
-        most = self.budget * (1 + _ROUNDING)
-        if self.last and self.cost(rates, self.last) <= most:
+
+        def within(cost: float) -> bool:
+            return np.isfinite(cost) and cost <= self.budget * (1 + _ROUNDING)
+
+        if self.last and within(self.cost(rates, self.last)):
             return True
-        if sum(lower_bound(tableau, rates[name]) for name, tableau in self.tableaus.items()) > most:
+        if not within(sum(lower_bound(tableau, rates[name]) for name, tableau in self.tableaus.items())):
             return False
         return bool(self.least(rates, any_will_do=True)[1])
 
