@@ -388,7 +388,7 @@ class _Search:
     def pairs(self, rows: Indices, columns: Indices, incumbent: float) -> Found:
         """Find the best design with one of these verify and one of these draft options below the incumbent."""
         t, s = self.tableau, self.s
-        verify, draft = self.part("target_verify", rows)[:, None], self.part("draft_decode", columns)[None, :]
+        verify, draft = self._likely(self.part("target_verify", rows), self.part("draft_decode", columns), incumbent)
         with np.errstate(invalid="ignore"):
             verify, draft, step_s = self.with_counts(verify, draft)
             figures, enough = self._together([verify, draft], whole=False)
@@ -396,19 +396,27 @@ class _Search:
         figures = [f + charge.per_joule * watts for f, charge in zip(figures, t.charges, strict=True)]
         for_target, for_draft = self._allowed_s(verify, step_s)
         bound = figures[0] + self.target_steps.at(for_target)[0] + self.draft_steps.at(for_draft)[0]
-        possible = enough & is_fast(t.table, s, step_s, self.service) & (bound < incumbent)
-        index = np.flatnonzero(possible)
-        index = index[np.argsort(bound.ravel()[index], kind="stable")]
+        index = np.flatnonzero(enough & is_fast(t.table, s, step_s, self.service) & (bound < incumbent))
+        index = index[np.argsort(bound[index], kind="stable")]
         best = NOTHING
         for start in range(0, index.size, _CHUNK):
             some = index[start : start + _CHUNK]
-            if bound.ravel()[some[0]] >= min(incumbent, best.value):
+            if bound[some[0]] >= min(incumbent, best.value):
                 break
-            flat = [_flattened(part, step_s.shape, some) for part in (verify, draft)]
-            pair = _Pairs(*flat, [f.ravel()[some] for f in figures], for_target.ravel()[some], for_draft.ravel()[some])
-            found = self._completed(pair, min(incumbent, best.value))
+            pairs = _Pairs(verify, draft, figures, for_target, for_draft)[some]
+            found = self._completed(pairs, min(incumbent, best.value))
             best = found if found.value < best.value else best
         return best
+
+    def _likely(self, verify: _Part, draft: _Part, incumbent: float) -> tuple[_Part, _Part]:
+        """Pair what is fast enough, and whose floors stay below the incumbent."""
+        t, s = self.tableau, self.s
+        floor = self.floors["target_verify"][verify.rows][:, None] + self.target_steps.least + self.draft_steps.least
+        if t.table.runs("draft_decode")[s]:
+            floor = floor + self.floors["draft_decode"][draft.rows][None, :]
+        fast = is_fast(t.table, s, verify.latency_s[:, None] + draft.latency_s[None, :], self.service)
+        i, j = np.nonzero(fast & (floor < incumbent))
+        return verify[i], draft[j]
 
     def _allowed_s(self, verify: _Part, step_s: Floats) -> tuple[Floats, Floats]:
         """Give what a pair leaves of the TTFT ceiling for the target's prefill, and for the drafter's."""
@@ -484,15 +492,7 @@ class _Pairs:
     for_target_s: Floats
     for_draft_s: Floats
 
-    def __getitem__(self, n: int) -> _Pairs:
+    def __getitem__(self, n: Any) -> _Pairs:  # noqa: ANN401
         return _Pairs(
             self.verify[n], self.draft[n], [f[n] for f in self.figures], self.for_target_s[n], self.for_draft_s[n]
         )
-
-
-def _flattened(part: _Part, shape: tuple[int, ...], index: Indices) -> _Part:
-    def flat(values: NDArray[Any]) -> NDArray[Any]:
-        return np.broadcast_to(values, shape).ravel()[index]
-
-    rates = tuple(flat(rate) for rate in part.rates)
-    return _Part(flat(part.rows), flat(part.latency_s), flat(part.device), flat(part.used), rates)

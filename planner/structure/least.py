@@ -202,7 +202,7 @@ def least(
         return NOTHING
     floors = tableau.floors(rate)
     least_of = {phase: np.where(table.runs(phase), floors[phase].min(axis=0, initial=np.inf), 0.0) for phase in PHASES}
-    total = np.where(tableau.able, sum(least_of.values()), np.inf)
+    total = np.where(tableau.able & _can_be_fast(tableau, service), sum(least_of.values()), np.inf)
     best = NOTHING
     if hint.s >= 0 and np.isfinite(total[hint.s]):
         best = tableau.best_of(rate, service, hint.s, {p: floors[p][:, hint.s] for p in PHASES}, np.inf)
@@ -215,6 +215,15 @@ def least(
         if found.value < best.value:
             best = found
     return best
+
+
+def _can_be_fast(tableau: Tableau, service: Service) -> NDArray[np.bool_]:
+    """(S,) whether the fastest options of a speculation meet the interactivity floor."""
+    table = tableau.table
+    fastest = [
+        np.where(table.runs(phase), tableau.latency_s[phase].min(axis=0, initial=np.inf), 0.0) for phase in STEP_PHASES
+    ]
+    return np.asarray(sum(fastest) * service.floor_tps <= table.tokens_per_step * (1 + _TOLERANCE))
 
 
 def _least_of(
