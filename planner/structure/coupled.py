@@ -38,6 +38,7 @@ from planner.structure.staircase import Indices, Staircase, staircase
 from planner.transfers import FREE, Transfer, kv_transfer, step_exchange
 from planner.words import PHASES, STEP_PHASES, Phase
 
+PREFILLS: tuple[Phase, ...] = ("target_prefill", "draft_prefill")
 Measured = Kind | Literal["devices"]
 
 _TOLERANCE = 1e-9
@@ -216,10 +217,10 @@ class Coupled(Tableau):
         search = _Search(self, rate, Service(), found.s, {})
         verify, draft = (search.part(p, np.array([found.options.get(p, _NOBODY)])) for p in STEP_PHASES)
         verify, draft, _ = search.with_counts(verify, draft)
-        target, proposer = (
-            search.part(p, np.array([found.options.get(p, _NOBODY)])) for p in ("target_prefill", "draft_prefill")
-        )
-        return float(search.exact(verify, draft, target, proposer)[0])
+        target, drafter = (search.part(p, np.array([found.options.get(p, _NOBODY)])) for p in PREFILLS)
+        if not np.isfinite([part.used[0] for part in (verify, draft, target, drafter)]).all():
+            return np.inf
+        return float(search.exact(verify, draft, target, drafter)[0])
 
     def never_falls_with_rate(self) -> bool:
         """Whether no measure falls as the rate grows."""

@@ -219,11 +219,11 @@ def least(
 
 def _can_be_fast(tableau: Tableau, service: Service) -> NDArray[np.bool_]:
     """(S,) whether the fastest options of a speculation meet the interactivity floor."""
-    table = tableau.table
-    fastest = [
-        np.where(table.runs(phase), tableau.latency_s[phase].min(axis=0, initial=np.inf), 0.0) for phase in STEP_PHASES
-    ]
-    return np.asarray(sum(fastest) * service.floor_tps <= table.tokens_per_step * (1 + _TOLERANCE))
+    table, shortest_s = tableau.table, np.zeros_like(tableau.table.steps)
+    for phase in STEP_PHASES:
+        fastest = tableau.latency_s[phase].min(axis=0, initial=np.inf)
+        shortest_s = shortest_s + np.where(table.runs(phase), fastest, 0.0)
+    return is_fast(table, slice(None), shortest_s, service)
 
 
 def _least_of(
@@ -267,7 +267,7 @@ def _plain(tableau: Tableau, service: Service, s: int, floors: dict[Phase, Float
     return Found(float(verify[v] + prefill[p]), s, {"target_prefill": p, "target_verify": v})
 
 
-def is_fast(table: CostTable, s: int, step_s: Floats, service: Service) -> NDArray[np.bool_]:
+def is_fast(table: CostTable, s: int | slice, step_s: Floats, service: Service) -> NDArray[np.bool_]:
     """Whether steps that take these times meet the interactivity floor."""
     if service.floor_tps <= 0:
         return np.isfinite(step_s)
