@@ -15,7 +15,7 @@ def test_programs_that_one_run_gets_wrong_are_right(kind, seed):
     """HiGHS 1.16 with presolve and tolerances of 1e-9 calls these optimal 8 to 16 % below the optimum."""
     scenario = strategies.seeded(kind, seed, objective="throughput", counts="integer")
     tables = {name: cost_table(scenario, name) for name in scenario.workloads}
-    found = optimise(scenario, tables, use_structure=False)
+    found = optimise(scenario, tables, reduce=False)
     assert found.status == "optimal"
     assert found.value == pytest.approx(oracles.best(scenario).value, rel=1e-6)
 

@@ -50,7 +50,7 @@ def test_structure_and_program_agree(aim):
         assert separates(scenario, question)
         tables = tables_of(scenario)
         mine = optimise(scenario, tables, question)
-        other = optimise(scenario, tables, question, use_structure=False)
+        other = optimise(scenario, tables, question, reduce=False)
         assert other.method == "program"
         assert (mine.status, bool(mine.designs)) == (other.status, bool(other.designs))
         if mine.designs:

@@ -42,8 +42,9 @@ PREFILLS: tuple[Phase, ...] = ("target_prefill", "draft_prefill")
 Measured = Kind | Literal["devices"]
 
 _TOLERANCE = 1e-9
-_TOPS = (12, 96)
+_MANY = 1000
 _CHUNK = 512
+_GRID = 100_000
 _NOBODY = -1
 
 
@@ -201,15 +202,16 @@ class Coupled(Tableau):
         search = _Search(self, rate, service, s, floors)
         drafts = bool(self.table.runs("draft_decode")[s])
         verify, draft = floors["target_verify"], floors["draft_decode"] if drafts else np.zeros(1)
-        best = NOTHING
-        for top in _TOPS:
-            if np.isinf(min(incumbent, best.value)):
-                best = search.pairs(smallest(verify, top), smallest(draft, top), np.inf)
-        incumbent = min(incumbent, best.value)
         rest = search.target_steps.least + search.draft_steps.least
-        rows = np.flatnonzero(verify + draft.min() + rest < incumbent)
-        columns = np.flatnonzero(draft + verify.min() + rest < incumbent)
-        found = search.pairs(rows, columns, incumbent) if rows.size and columns.size else NOTHING
+
+        def likely(most: float) -> tuple[Indices, Indices]:
+            return np.flatnonzero(verify + draft.min() + rest < most), np.flatnonzero(draft + verify.min() + rest < most)
+
+        best, (rows, columns) = NOTHING, likely(incumbent)
+        if np.isinf(incumbent) and rows.size * columns.size > _MANY:
+            best = search.pairs(smallest(verify), smallest(draft), np.inf)
+            rows, columns = likely(best.value)
+        found = search.pairs(rows, columns, min(incumbent, best.value)) if rows.size and columns.size else NOTHING
         return found if found.value < best.value else best
 
     def cost_of(self, rate: float, found: Found) -> float:
@@ -440,18 +442,23 @@ class _Search:
         n = int(np.argmin(value))
         best = self._found(value[n], verify[n], draft[n], target[n], drafter[n])
         undecided = np.flatnonzero(possible & (value > bound + _TOLERANCE * np.abs(bound)))
-        for n in undecided[np.argsort(bound[undecided], kind="stable")]:
-            most = min(incumbent, best.value)
-            if bound[n] >= most:
-                break
-            rest = bound[n] - targets[0][n].min(), bound[n] - drafters[0][n].min()
-            target = self.target[np.flatnonzero(rest[0] + targets[0][n] < most)][:, None]
-            drafter = self.drafter[np.flatnonzero(rest[1] + drafters[0][n] < most)][None, :]
-            value_n = self._timely(pairs[n], verify[n], draft[n], target, drafter)
-            i, j = np.unravel_index(int(np.argmin(value_n)), value_n.shape)
-            if value_n[i, j] < best.value:
-                best = self._found(value_n[i, j], verify[n], draft[n], target[i, 0], drafter[0, j])
+        undecided = undecided[np.argsort(bound[undecided], kind="stable")]
+        while undecided.size and bound[undecided[0]] < (most := min(incumbent, best.value)):
+            size = max(1, _GRID // (self.target.rows.size * self.drafter.rows.size))
+            some, undecided = undecided[:size], undecided[size:]
+            over = [a[some] - a[some].min(axis=1, keepdims=True) for a in (targets[0], drafters[0])]
+            likely = [(bound[some, None] + each < most).any(axis=0) for each in over]
+            found = self._best_of_grid(pairs[some], *(np.flatnonzero(each) for each in likely))
+            best = found if found.value < best.value else best
         return best
+
+    def _best_of_grid(self, pairs: _Pairs, targets: Indices, drafters: Indices) -> Found:
+        """Find the best of every pair with every one of these target prefills and every one of these draft prefills."""
+        verify, draft = pairs.verify[:, None, None], pairs.draft[:, None, None]
+        target, drafter = self.target[targets][None, :, None], self.drafter[drafters][None, None, :]
+        value = self._timely(pairs[:, None, None], verify, draft, target, drafter)
+        n, i, j = np.unravel_index(int(np.argmin(value)), value.shape)
+        return self._found(value[n, i, j], pairs.verify[n], pairs.draft[n], target[0, i, 0], drafter[0, 0, j])
 
     def _added(self, pairs: _Pairs, part: _Part, which: int, partner: _Part, allowed_s: Floats) -> list[Floats]:
         """(pairs, options) what each option of a prefill adds to each pair, on every charge; infinite where too much."""
