@@ -6,6 +6,7 @@ from planner.options import CostTable
 from planner.question import Question, Solution, question_of
 from planner.schema.scenario import Scenario
 from planner.structure import optimise as by_structure
+from planner.structure.dominance import undominated
 
 
 def optimise(
@@ -40,7 +41,10 @@ def optimise(
         return solution
     from planner.milp import large, program  # PuLP and HiGHS are imported where they are needed only
 
+    if not reduce:
+        return program.optimise(scenario, tables, question, time_limit_s, polish)
+    tables = undominated(scenario, tables, question)
     is_large = large.choices(scenario, tables) > large.MANY_CHOICES
-    if reduce and is_large and large.is_bounded_by_columns(question):
+    if is_large and large.is_bounded_by_columns(question):
         return large.optimise(scenario, tables, question, time_limit_s, polish)
     return program.optimise(scenario, tables, question, time_limit_s, polish)

@@ -10,7 +10,7 @@ from planner.question import question_of
 from planner.rates import require_answerable, require_figures
 
 AIMS = ("throughput", "power", "cost", "energy")
-SEEDS = range(12)
+SEEDS = range(8)
 
 
 def coupled(aim, counts, seed):
@@ -66,14 +66,14 @@ def test_bounding_first_changes_no_optimum(aim, seed):
 def test_a_fractional_mix_of_one_design_meets_its_bound():
     """Where counts are fractional and one design is enough, the relaxation leaves nothing out."""
     met = 0
-    for seed in range(20):
+    for seed in range(12):
         scenario, tables, question = coupled("throughput", "fractional", seed)
         exact = program.optimise(scenario.replace(max_shares=2), tables, question)
         problem = relaxed(scenario, tables, question)
         if exact.value is not None:
             gap = abs(solve_relaxation(problem, 10.0).bound - figure(problem, exact.value))
             met += gap <= 1e-6 * abs(figure(problem, exact.value))
-    assert met >= 5
+    assert met >= 3
 
 
 def test_columns_keep_what_they_use():
@@ -96,4 +96,4 @@ def test_a_time_limit_is_kept_with_an_honest_gap():
             judged += 1
             assert found.value <= exact.value * (1 + 1e-6) <= found.best_bound * (1 + 2e-6)
             assert found.gap == pytest.approx((found.best_bound - found.value) / found.value, abs=1e-9)
-    assert judged >= 5
+    assert judged >= 3

@@ -19,7 +19,7 @@ from planner.structure.staircase import both, staircase
 from planner.words import OBJECTIVES
 
 RELATIVE = 1e-6
-AGREE = 15
+AGREE = 9
 PRESSURES = ("none", "ttft", "memory")
 AIMS = (*OBJECTIVES, "rate", "ttft", "any")
 few = settings(max_examples=30)

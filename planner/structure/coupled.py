@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from planner.fleet import COUNT_TOLERANCE, devices_per_unit
 from planner.measure import Kind, measure_of
-from planner.options import CostTable, model_of
+from planner.options import CostTable
 from planner.schema.scenario import Scenario
 from planner.structure.least import NOTHING, Floats, Found, Service, Tableau, is_fast, smallest
 from planner.structure.staircase import Indices, Staircase, staircase
@@ -179,7 +179,7 @@ class Coupled(Tableau):
         runs = {phase: self.table.runs(phase) for phase in PHASES}
         used = {p: self.used(p, rate, self.shortest_held_s(p), slice(None), slice(None)) for p in PHASES}
         most = self.available * (1 + _TOLERANCE)
-        floors = {}
+        floors: dict[Phase, Floats] = {}
         for number, charge in reversed(list(enumerate(self.charges))):
             for phase in PHASES:
                 device = self.device[phase][:, None]
@@ -205,7 +205,8 @@ class Coupled(Tableau):
         rest = search.target_steps.least + search.draft_steps.least
 
         def likely(most: float) -> tuple[Indices, Indices]:
-            return np.flatnonzero(verify + draft.min() + rest < most), np.flatnonzero(draft + verify.min() + rest < most)
+            over = most - rest
+            return np.flatnonzero(verify + draft.min() < over), np.flatnonzero(draft + verify.min() < over)
 
         best, (rows, columns) = NOTHING, likely(incumbent)
         if np.isinf(incumbent) and rows.size * columns.size > _MANY:
@@ -237,7 +238,7 @@ class Coupled(Tableau):
 
 
 def _per_joule(scenario: Scenario, kind: Kind) -> float:
-    """What one W of transfers costs, as ``planner.fleet.power_w``."""
+    """Give what one W of transfers costs, as ``planner.fleet.power_w``."""
     if kind == "cost" or (kind == "power" and scenario.power_basis == "provisioned"):
         return 0.0
     if kind == "energy":
@@ -461,7 +462,7 @@ class _Search:
         return self._found(value[n, i, j], pairs.verify[n], pairs.draft[n], target[0, i, 0], drafter[0, 0, j])
 
     def _added(self, pairs: _Pairs, part: _Part, which: int, partner: _Part, allowed_s: Floats) -> list[Floats]:
-        """(pairs, options) what each option of a prefill adds to each pair, on every charge; infinite where too much."""
+        """(pairs, options) what a prefill adds to a pair, on every charge; infinite where stock or time forbid it."""
         t, one = self.tableau, part[None, :]
         there: Any = 0.0
         for step in (pairs.verify, pairs.draft):

@@ -88,7 +88,7 @@ class Tableau:
         count = np.ceil(finite - COUNT_TOLERANCE * np.maximum(1.0, finite))
         return np.where(np.isfinite(need), np.maximum(count, finite > 0), np.inf)
 
-    def serving(self, phase: Phase, rate: float, held_s: Floats, rows: slice | Floats, s: int | slice) -> Floats:
+    def serving(self, phase: Phase, rate: float, held_s: Floats, rows: slice | Indices, s: int | slice) -> Floats:
         """Replicas that serve on options of a phase at a rate, spares left out; infinite where they cannot.
 
         Parameters
@@ -110,7 +110,7 @@ class Tableau:
             count = np.where(fill * count <= rate * self.busy_s[phase][rows, s] * (1 + _TOLERANCE), count, np.inf)
         return count
 
-    def cost(self, phase: Phase, rate: float, held_s: Floats, rows: slice | Floats, s: int | slice) -> Floats:
+    def cost(self, phase: Phase, rate: float, held_s: Floats, rows: slice | Indices, s: int | slice) -> Floats:
         """Cost of options of a phase at a rate, see ``serving``; infinite where they cannot serve."""
         serving, measure = self.serving(phase, rate, held_s, rows, s), self.measures[phase]
         per_replica = measure.per_replica[rows]
@@ -178,9 +178,7 @@ class Found:
 NOTHING = Found(np.inf, -1, {})
 
 
-def least(
-    tableau: Tableau, rate: float, service: Service, hint: Found = NOTHING, enough: float = -np.inf
-) -> Found:
+def least(tableau: Tableau, rate: float, service: Service, hint: Found = NOTHING, enough: float = -np.inf) -> Found:
     """Find the design of least cost at a rate under service limits.
 
     Parameters

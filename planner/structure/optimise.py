@@ -190,15 +190,14 @@ def _fleet_of(scenario: Scenario, tables: Tables, question: Question) -> _Fleet:
     """
     budgets = budgets_of(scenario)
     own: dict[Aim, Measured] = {"power": "power", "cost": "cost", "energy": "energy", "devices": "devices"}
-    kinds: list[Measured] = [kind for kind, _ in budgets]
+    most_of: dict[Measured, float] = dict(budgets)
     else_: Measured = "power" if knows_power(scenario, tables) else "energy"
     if shares_one_budget(scenario, question):
-        kind = [*kinds, own.get(question.aim, else_)][0]
-        return _Fleet(scenario, tables, kind, dict(budgets).get(kind, np.inf))
-    kind = own[question.aim] if question.aim in own else [*kinds, else_][0]
+        kind = next(iter(most_of), own.get(question.aim, else_))
+        return _Fleet(scenario, tables, kind, most_of.get(kind, np.inf))
+    kind = own[question.aim] if question.aim in own else next(iter(most_of), else_)
     others = tuple(budget for budget in budgets if budget[0] != kind)
-    most = next((most for measure, most in budgets if measure == kind), np.inf)
-    return _Fleet(scenario, tables, kind, most, Coupling(others, question.device))
+    return _Fleet(scenario, tables, kind, most_of.get(kind, np.inf), Coupling(others, question.device))
 
 
 def optimise(scenario: Scenario, tables: Tables, question: Question) -> Solution | None:

@@ -31,7 +31,7 @@ LONGEST = 32
 INVENTORY = 8
 LIMIT_S = 60.0
 # Choices beyond which building the plain program alone would take longer than the limit.
-MOST_CHOICES = 60_000
+MOST_CHOICES = 70_000
 AGREE = 1e-6
 MANY_RUNS, FEW_S = 3, 2.0
 
