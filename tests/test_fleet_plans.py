@@ -14,6 +14,7 @@ from planner.check import check
 from planner.errors import InputError
 from planner.milp import large, relaxation
 from planner.optimise import optimise
+from planner.options import model_of
 from planner.question import question_of
 from planner.schema.scenario import Scenario
 from planner.solve import solve
@@ -195,6 +196,33 @@ def test_a_shared_pool_must_hold_the_models_that_it_runs():
 
     assert "target_verify runs target, which is not in the pool of heavy" in problems(("heavy",))
     assert "not in the pool of target+nothing" in problems(("target", "nothing"))
+
+
+def test_racks_alone_bound_the_throughput():
+    # 2.1 replicas of 1 kW per request/s in 10 kW, on a power basis that does not even count them.
+    racks = {"servers": {"racks": {"a": {"power_limit_kw": 6.0}, "b": {"power_limit_kw": 4.0, "devices": ["big"]}}}}
+    scenario = by_hand({}, counts="fractional", power_basis="forward", **racks)
+    found = optimise(scenario, tables_of(scenario))
+    assert (found.status, found.value) == ("optimal", near(101 * 10 / 2.1))
+    plan = solve(scenario)
+    assert plan.objective.value == near(101 * 10 / 2.1)
+    # Each rack dropped alone leaves nothing that bounds it.
+    assert [row.binding for row in plan.limits if row.rack is not None] == [True, True]
+
+
+@pytest.mark.parametrize("seed", range(0, 60, 6))
+def test_a_shared_pool_holds_no_model_that_it_does_not_run(seed):
+    scenario = strategies.seeded("shared", str(seed))
+    if scenario.servers.min_batch_fill > 0:
+        scenario = scenario.replace(servers=scenario.servers.replace(min_batch_fill=0.0))
+    found = optimise(scenario, tables_of(scenario))
+    pools = {}
+    for design, _ in found.designs:
+        for phase, option in design.options.items():
+            if option is not None:
+                key = option.device, option.tensor_parallel, option.models
+                pools.setdefault(key, set()).add(model_of(scenario, phase, design.speculation.proposer))
+    assert all(set(models) == run for (_, _, models), run in pools.items())
 
 
 def test_a_rack_needs_provisioned_watts():

@@ -1,5 +1,8 @@
 """An integer program's answer is believed when two different runs of HiGHS agree on it."""
 
+import subprocess
+import sys
+
 import fleet_oracles as oracles
 import fleet_strategies as strategies
 import pytest
@@ -73,3 +76,15 @@ def test_infeasible_is_said_where_runs_agree():
     program, a, _ = knapsack()
     program.row("too much", Linear([(a, 1.0)]), ">=", 4.0)
     assert solver.solve(program).termination == "infeasible"
+
+
+def test_other_code_may_have_run_highs_with_more_threads_before():
+    script = (
+        "import highspy\nother = highspy.Highs()\nother.setOptionValue('output_flag', False)\n"
+        "other.setOptionValue('threads', 2)\nother.addVar(0, 1)\nother.run()\n"
+        "from planner.milp.solver import Linear, Program, solve\nprogram = Program('p')\n"
+        "x = program.variable('x', high=4.5, integer=True)\nprogram.minimize(Linear([(x, -1.0)]))\n"
+        "print(solve(program).objective)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "-4.0"
