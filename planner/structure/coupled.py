@@ -38,7 +38,6 @@ from planner.structure.staircase import Indices, Staircase, staircase
 from planner.transfers import FREE, Transfer, kv_transfer, step_exchange
 from planner.words import PHASES, STEP_PHASES, Phase
 
-PREFILLS: tuple[Phase, ...] = ("target_prefill", "draft_prefill")
 Measured = Kind | Literal["devices"]
 
 _TOLERANCE = 1e-9
@@ -217,13 +216,26 @@ class Coupled(Tableau):
 
     def cost_of(self, rate: float, found: Found) -> float:
         """Cost of one design at a rate; infinite where stocks or budgets do not allow it."""
-        search = _Search(self, rate, Service(), found.s, {})
-        verify, draft = (search.part(p, np.array([found.options.get(p, _NOBODY)])) for p in STEP_PHASES)
-        verify, draft, _ = search.with_counts(verify, draft)
-        target, drafter = (search.part(p, np.array([found.options.get(p, _NOBODY)])) for p in PREFILLS)
-        if not np.isfinite([part.used[0] for part in (verify, draft, target, drafter)]).all():
+        search, parts = self._of(rate, found)
+        if not np.isfinite([part.used[0] for part in parts]).all():
             return np.inf
-        return float(search.exact(verify, draft, target, drafter)[0])
+        return float(search.exact(*parts)[0])
+
+    def uses(self, rate: float, found: Found) -> tuple[Floats, list[float]]:
+        """(D + 1,) devices had by type, and the figure of every charge, for a design that can serve the rate."""
+        search, parts = self._of(rate, found)
+        used = np.zeros_like(self.available)
+        for part in parts:
+            used[part.device[0]] += part.used[0]
+        return self.had(np.arange(used.size), used), [float(f[0]) for f in search.figures(*parts)[0]]
+
+    def _of(self, rate: float, found: Found) -> tuple[_Search, tuple[_Part, _Part, _Part, _Part]]:
+        search = _Search(self, rate, Service(), found.s, {})
+        rows = {phase: np.array([found.options.get(phase, _NOBODY)]) for phase in PHASES}
+        verify, draft = (search.part(phase, rows[phase]) for phase in STEP_PHASES)
+        verify, draft, _ = search.with_counts(verify, draft)
+        target = search.part("target_prefill", rows["target_prefill"])
+        return search, (verify, draft, target, search.part("draft_prefill", rows["draft_prefill"]))
 
     def never_falls_with_rate(self) -> bool:
         """Whether no measure falls as the rate grows."""
@@ -376,16 +388,22 @@ class _Search:
 
     def exact(self, verify: _Part, draft: _Part, target: _Part, drafter: _Part) -> Floats:
         """Cost of whole designs, times left out; infinite where stocks or budgets do not allow them."""
+        figures, allowed = self.figures(verify, draft, target, drafter)
+        for figure, charge in zip(figures[1:], self.tableau.charges[1:], strict=True):
+            allowed = allowed & (figure <= charge.most * (1 + _TOLERANCE))
+        return np.where(allowed, figures[0], np.inf)
+
+    def figures(
+        self, verify: _Part, draft: _Part, target: _Part, drafter: _Part
+    ) -> tuple[list[Floats], NDArray[np.bool_]]:
+        """Give the figure of whole designs on every charge, and whether stocks allow them."""
         figures, allowed = self._together([verify, draft, target, drafter], whole=True)
         watts = (
             self._transfer_w(0, target, verify)
             + self._transfer_w(1, drafter, draft)
             + self._transfer_w(2, verify, draft)
         )
-        figures = [f + charge.per_joule * watts for f, charge in zip(figures, self.tableau.charges, strict=True)]
-        for figure, charge in zip(figures[1:], self.tableau.charges[1:], strict=True):
-            allowed = allowed & (figure <= charge.most * (1 + _TOLERANCE))
-        return np.where(allowed, figures[0], np.inf)
+        return [f + c.per_joule * watts for f, c in zip(figures, self.tableau.charges, strict=True)], allowed
 
     # The search.
 
