@@ -33,9 +33,9 @@ from planner.fleet import COUNT_TOLERANCE, devices_per_unit
 from planner.measure import Kind, measure_of
 from planner.options import CostTable
 from planner.schema.scenario import Scenario
+from planner.structure.charges import Charge, Moved, moved_of, per_joule
 from planner.structure.least import NOTHING, Floats, Found, Service, Tableau, is_fast, smallest
 from planner.structure.staircase import Indices, Staircase, staircase
-from planner.transfers import FREE, Transfer, kv_transfer, step_exchange
 from planner.words import PHASES, STEP_PHASES, Phase
 
 Measured = Kind | Literal["devices"]
@@ -45,52 +45,6 @@ _MANY = 1000
 _CHUNK = 512
 _GRID = 100_000
 _NOBODY = -1
-
-
-@dataclass(frozen=True)
-class Charge:
-    """One measure of a whole fleet, at most ``most``.
-
-    Attributes
-    ----------
-    per_rate
-        (O, S) by phase: for one request/s.
-    each, bought, owned
-        (D + 1,) by device type: for a device; for one beyond those owned; how many are owned. The last type is none.
-    per_joule
-        For one W of transfers.
-    """
-
-    per_rate: dict[Phase, Floats]
-    each: Floats
-    bought: Floats
-    owned: Floats
-    per_joule: float
-    most: float
-
-    def of_devices(self, device: Indices, count: Floats) -> Floats:
-        """Cost of a number of devices of one type."""
-        beyond = np.maximum(0.0, count - self.owned[device])
-        return np.asarray(self.each[device] * count + self.bought[device] * beyond)
-
-    def plus(self, other: Charge, weight: float) -> Charge:
-        """Add a weight of another measure's cost."""
-        per_rate = {phase: self.per_rate[phase] + weight * other.per_rate[phase] for phase in PHASES}
-        return replace(
-            self,
-            per_rate=per_rate,
-            each=self.each + weight * other.each,
-            bought=self.bought + weight * other.bought,
-            per_joule=self.per_joule + weight * other.per_joule,
-        )
-
-
-@dataclass(frozen=True)
-class Moved:
-    """One kind of transfer between device types, by speculation (S,): exposed seconds, and joules per request."""
-
-    time_s: Floats
-    energy_j: Floats
 
 
 @dataclass(frozen=True)
@@ -139,7 +93,7 @@ class Coupled(Tableau):
             device=devices,
             degree=degrees,
             charges=(),
-            moved=_moved(scenario, table),
+            moved=moved_of(scenario, table),
         )
         owned = np.array([*(0.0 if stock is None else float(stock.owned) for stock in stocks), 0.0])
         others = [coupled._charge(other, owned, most) for other, most in budgets]
@@ -157,7 +111,7 @@ class Coupled(Tableau):
             each[self.device[phase]] = measure.per_replica[:, 0] / self.degree[phase]
         per_rate = {phase: measure.per_rate for phase, measure in measures.items()}
         each, bought = (none, each) if kind == "cost" else (each, none)
-        return Charge(per_rate, each, bought, owned, _per_joule(self.scenario, kind), most)
+        return Charge(per_rate, each, bought, owned, per_joule(self.scenario, kind), most)
 
     def had(self, device: Indices, used: Floats) -> Floats:
         """Devices had where some are used: whole nodes, as ``planner.fleet.device_counts``."""
@@ -247,30 +201,6 @@ class Coupled(Tableau):
         assert isinstance(other, Coupled)
         first, *budgets = self.charges
         return replace(self, charges=(first.plus(other.charges[0], weight), *budgets))
-
-
-def _per_joule(scenario: Scenario, kind: Kind) -> float:
-    """Give what one W of transfers costs, as ``planner.fleet.power_w``."""
-    if kind == "cost" or (kind == "power" and scenario.power_basis == "provisioned"):
-        return 0.0
-    if kind == "energy":
-        return 1.0
-    return scenario.pue * (scenario.host_factor if scenario.power_basis == "average" else 1.0)
-
-
-def _moved(scenario: Scenario, table: CostTable) -> tuple[Moved, Moved, Moved]:
-    """Give the transfers of every speculation, as ``planner.evaluate.transfers_of`` for device types that differ."""
-    target, proposers = kv_transfer(scenario, table.workload, scenario.target), scenario.catalog.proposers
-    kv: list[Transfer] = [
-        FREE if s.proposer is None else kv_transfer(scenario, table.workload, proposers[s.proposer].model)
-        for s in table.speculations
-    ]
-    step = [step_exchange(scenario, s.proposer, s.draft_length) for s in table.speculations]
-
-    def arrays(some: Sequence[Transfer], times: Floats | float) -> Moved:
-        return Moved(np.array([m.exposed_s for m in some]), times * np.array([m.energy_j for m in some]))
-
-    return arrays([target] * len(step), 1.0), arrays(kv, 1.0), arrays(step, table.steps)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,8 @@ import numpy as np
 from planner.measure import Kind
 from planner.options import CostTable
 from planner.schema.scenario import Scenario
-from planner.structure.coupled import Charge, Coupled
+from planner.structure.charges import Charge
+from planner.structure.coupled import Coupled
 from planner.structure.least import Floats, Found, Service, least
 
 _CLOSE = 1e-5
@@ -132,6 +133,8 @@ def largest_packed(
     def at(scale: float) -> Designs | None:
         return packing.at({name: scale * weight for name, weight in weights.items()}, attempts)
 
+    if low > high:
+        return low, None
     best = high, at(high)
     if best[1] is not None:
         return best
