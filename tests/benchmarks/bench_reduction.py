@@ -190,7 +190,7 @@ def against(mine: dict[str, Any], other: dict[str, Any] | None) -> tuple[str, st
 def row(size: tuple[int, int, int | None], found: dict[str, dict[str, Any]]) -> str:
     types, workloads, inventory = size
     mine, plain = found["planner"], found.get("HiGHS")
-    gap = "none" if mine["gap"] is None else "proven" if mine["gap"] <= AGREE else f"{100 * mine['gap']:.2g} %"
+    gap = "none" if mine["gap"] is None else "proven" if mine["gap"] <= AGREE else f"{100 * mine['gap']:.1f} %"
     cells = [inventory or "–", workloads, types, f"{mine['choices']:,}"]
     cells += [seconds(mine[key]) for key in ("build_s", "reduce_s", "solve_s", "total_s")]
     cells += [gap, f"{mine['peak_mb']:.0f}", *against(mine, plain)]
