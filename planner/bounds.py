@@ -48,10 +48,24 @@ def _inventory_rates(scenario: Scenario, table: CostTable, phase: Phase) -> Floa
         return np.where(busy > 0, scenario.max_utilization * available.reshape(-1, 1) / busy, np.inf)
 
 
+def _budgets(scenario: Scenario) -> list[tuple[Scenario, float, Kind]]:
+    """List budgets with the scenario that says how they are measured; racks together are one in provisioned watts."""
+    limits, racks = scenario.limits, scenario.servers.racks.values()
+    budgets: list[tuple[Scenario, float, Kind]] = []
+    if limits.power_budget_kw is not None:
+        budgets.append((scenario, limits.power_budget_kw * 1e3, "power"))
+    if limits.cost_budget_usd_per_hour is not None:
+        budgets.append((scenario, limits.cost_budget_usd_per_hour + owned_usd_per_hour(scenario), "cost"))
+    if racks:
+        provisioned = scenario.replace(power_basis="provisioned")
+        budgets.append((provisioned, sum(rack.power_limit_kw for rack in racks) * 1e3, "power"))
+    return budgets
+
+
 def largest_rates(
     scenario: Scenario, table: CostTable, mask: dict[Phase, NDArray[np.bool_]]
 ) -> tuple[dict[Phase, Floats], Floats]:
-    """Bound the request rate by budgets and inventories, over the options that a mask leaves.
+    """Bound the request rate by budgets, racks and inventories, over the options that a mask leaves.
 
     Returns
     -------
@@ -61,15 +75,9 @@ def largest_rates(
         (S,) the largest rate of any plan with that speculation; infinite where nothing bounds it.
     """
     by_option = {phase: _inventory_rates(scenario, table, phase) for phase in PHASES}
-    budgets: list[tuple[float, Kind]] = []
-    limits = scenario.limits
-    if limits.power_budget_kw is not None:
-        budgets.append((limits.power_budget_kw * 1e3, "power"))
-    if limits.cost_budget_usd_per_hour is not None:
-        budgets.append((limits.cost_budget_usd_per_hour + owned_usd_per_hour(scenario), "cost"))
-    for budget, kind in budgets:
+    for asked, budget, kind in _budgets(scenario):
         per_rate = {
-            phase: measure_of(scenario, table, phase, kind).at_capacity(table.busy_s(phase), scenario.max_utilization)
+            phase: measure_of(asked, table, phase, kind).at_capacity(table.busy_s(phase), scenario.max_utilization)
             for phase in PHASES
         }
         for phase, rates in _budget_rates(budget, per_rate, mask).items():

@@ -14,6 +14,8 @@ from planner.schema.scenario import Scenario
 from planner.words import PHASES, STEP_PHASES, Phase, PowerBasis
 
 COUNT_TOLERANCE = 1e-9
+# The power limit of a rack whose limit is dropped.
+UNLIMITED_KW = 1e15
 
 
 @dataclass(frozen=True)

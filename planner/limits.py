@@ -6,12 +6,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from planner.fleet import Deployed, device_counts, power_w, rack_power_w, usd_per_hour
+from planner.fleet import UNLIMITED_KW, Deployed, device_counts, power_w, rack_power_w, usd_per_hour
 from planner.schema.scenario import Scenario, Stock
 from planner.words import LIMIT_UNITS, LimitName, PowerBasis
 
 TOLERANCE = 1e-6
-UNLIMITED_KW = 1e15
 
 FLOORS: frozenset[LimitName] = frozenset({"interactivity_floor", "demand"})
 # Limits of a workload: the field that holds each, and the factor from its unit to SI.

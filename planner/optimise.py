@@ -6,6 +6,7 @@ from planner.options import CostTable
 from planner.question import Question, Solution, question_of
 from planner.schema.scenario import Scenario
 from planner.structure import optimise as by_structure
+from planner.structure.dominance import undominated
 
 
 def optimise(
@@ -14,7 +15,7 @@ def optimise(
     question: Question | None = None,
     time_limit_s: float | None = None,
     polish: bool = True,
-    use_structure: bool = True,
+    reduce: bool = True,
 ) -> Solution:
     """Find the best plan.
 
@@ -26,8 +27,8 @@ def optimise(
         What is optimized; by default the scenario's own question.
     time_limit_s, polish
         For the program, see ``planner.milp.program.optimise``.
-    use_structure
-        Off: always the program, for tests and for doubters.
+    reduce
+        Off: always the whole program, nothing reduced, for tests and for doubters.
 
     Raises
     ------
@@ -35,12 +36,15 @@ def optimise(
         If nothing bounds the throughput.
     """
     question = question or question_of(scenario)
-    solution = by_structure.optimise(scenario, tables, question) if use_structure else None
+    solution = by_structure.optimise(scenario, tables, question) if reduce else None
     if solution is not None:
         return solution
     from planner.milp import large, program  # PuLP and HiGHS are imported where they are needed only
 
+    if not reduce:
+        return program.optimise(scenario, tables, question, time_limit_s, polish)
+    tables = undominated(scenario, tables, question)
     is_large = large.choices(scenario, tables) > large.MANY_CHOICES
-    if use_structure and is_large and large.is_bounded_by_columns(question):
+    if is_large and large.is_bounded_by_columns(question):
         return large.optimise(scenario, tables, question, time_limit_s, polish)
     return program.optimise(scenario, tables, question, time_limit_s, polish)

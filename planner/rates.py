@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from planner.errors import InputError
-from planner.fleet import basis_is_known
+from planner.fleet import UNLIMITED_KW, basis_is_known
 from planner.options import CostTable
 from planner.proposers import rule_of
 from planner.schema.scenario import Scenario
@@ -18,9 +18,10 @@ NOTHING_BOUNDS = (
 
 
 def is_bounded(scenario: Scenario) -> bool:
-    """Whether a budget or an inventory can bound the throughput."""
-    limits = scenario.limits
-    return bool(limits.power_budget_kw or limits.cost_budget_usd_per_hour or limits.inventory)
+    """Whether a budget, an inventory or racks can bound the throughput."""
+    limits, racks = scenario.limits, scenario.servers.racks.values()
+    housed = bool(racks) and all(rack.power_limit_kw < UNLIMITED_KW for rack in racks)
+    return bool(limits.power_budget_kw or limits.cost_budget_usd_per_hour or limits.inventory or housed)
 
 
 def has_demand(scenario: Scenario) -> bool:

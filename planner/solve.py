@@ -42,12 +42,16 @@ def _no_tick(_: str) -> None:
 
 @dataclass(frozen=True)
 class Settings:
-    """How to solve: a limit on the solver's time, what made the scenario, and who is told of the progress."""
+    """How to solve: a limit on the solver's time, what made the scenario, and who is told of the progress.
+
+    ``plain``: the plan comes from the whole program, with nothing reduced beforehand.
+    """
 
     time_limit_s: float | None = None
     digests: dict[str, str] = field(default_factory=dict)
     command: str | None = None
     tick: Callable[[str], None] = _no_tick
+    plain: bool = False
 
     def left(self, start: float) -> Callable[[], float | None]:
         """Give a clock of the seconds that are left of the time limit."""
@@ -76,7 +80,7 @@ def solve(scenario: Scenario, settings: Settings | None = None) -> doc.Plan:
     require_figures(scenario, tables)
     require_options(scenario, tables)
     settings.tick("best plan")
-    solution = optimise(scenario, tables, time_limit_s=settings.time_limit_s)
+    solution = optimise(scenario, tables, time_limit_s=settings.time_limit_s, reduce=not settings.plain)
     if solution.designs:
         return _plan(scenario, tables, solution, settings, start)
     return _no_plan(scenario, tables, solution, settings, start)
@@ -152,7 +156,7 @@ def _plan(
         infeasibility=(),
         assumptions=assumptions_of(scenario, {pool.device for pool in deployed.pools}),
         warnings=warnings_of(scenario),
-        provenance=provenance(settings, start, solver_of(solution)),
+        provenance=provenance(settings, start, solver_of(solution, settings.plain)),
     )
     problems = check(plan, scenario)
     if problems:
@@ -205,17 +209,17 @@ def _no_plan(
         infeasibility=whatif.conflicts(scenario, tables) if solution.status == "infeasible" else (),
         assumptions=assumptions_of(scenario),
         warnings=warnings_of(scenario),
-        provenance=provenance(settings, start, solver_of(solution)),
+        provenance=provenance(settings, start, solver_of(solution, settings.plain)),
     )
 
 
-def solver_of(solution: Solution) -> str:
+def solver_of(solution: Solution, plain: bool = False) -> str:
     """Name what found a solution."""
     if solution.method == "structure":
         return "exact structure"
     from planner.milp.solver import solver_name
 
-    return solver_name()
+    return f"{solver_name()}, nothing reduced" if plain else solver_name()
 
 
 def provenance(settings: Settings, start: float, solver: str | None) -> doc.Provenance:

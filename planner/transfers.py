@@ -19,6 +19,7 @@ class Transfer:
 
 
 FREE = Transfer()
+EXCHANGE_MESSAGES = 2
 
 
 def link_time_s(link: Link, payload_bytes: float, messages: int = 1) -> float:
@@ -52,12 +53,23 @@ def kv_transfer(scenario: Scenario, workload: str, device: str, link: Link | Non
     return Transfer(exposed, link_energy_j(link, payload))
 
 
+def prompt_hidden_bytes(scenario: Scenario, workload: str, proposer: str) -> float:
+    """Bytes of hidden states of a prompt's uncached tokens, zero for a proposer that reads none."""
+    request = scenario.workloads[workload]
+    return (request.isl_tokens - request.cached_prefix_tokens) * hidden_bytes_per_token(scenario, proposer)
+
+
+def exchange_bytes(scenario: Scenario, proposer: str, nodes: int, tokens_per_step: float) -> float:
+    """Bytes of one step's exchange, both ways together."""
+    drafted = nodes * drafted_bytes_per_token(scenario, proposer)
+    return drafted + tokens_per_step * hidden_bytes_per_token(scenario, proposer)
+
+
 def hidden_transfer(scenario: Scenario, workload: str, link: Link | None, proposer: str) -> Transfer:
     """Move the hidden states of a prompt's uncached tokens to a drafter that reads them; free without a link."""
     if link is None or scenario.transfers is None:
         return FREE
-    request = scenario.workloads[workload]
-    payload = (request.isl_tokens - request.cached_prefix_tokens) * hidden_bytes_per_token(scenario, proposer)
+    payload = prompt_hidden_bytes(scenario, workload, proposer)
     if payload == 0:
         return FREE
     exposed = scenario.transfers.kv_exposed_share * link_time_s(link, payload)
@@ -74,6 +86,5 @@ def step_exchange(
     """
     if link is None or proposer is None:
         return FREE
-    payload = nodes * drafted_bytes_per_token(scenario, proposer)
-    payload += tokens_per_step * hidden_bytes_per_token(scenario, proposer)
-    return Transfer(link_time_s(link, payload, messages=2), link_energy_j(link, payload))
+    payload = exchange_bytes(scenario, proposer, nodes, tokens_per_step)
+    return Transfer(link_time_s(link, payload, EXCHANGE_MESSAGES), link_energy_j(link, payload))

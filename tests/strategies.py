@@ -310,6 +310,35 @@ def _limited(base: Scenario, workload: dict[str, float], fleet: dict[str, Any]) 
     return base.replace(workloads={"w": asked}, limits=FleetLimits(**fleet))
 
 
+def with_worse_options(rng: random.Random, scenario: Scenario, number: int) -> Scenario:
+    """Add options that one of the same device type and degree beats: a larger batch that takes longer for each."""
+    raw = scenario.catalog.model_dump(mode="python", exclude_none=True)
+    offers = [
+        options
+        for d in raw["devices"].values()
+        for model in d.get("profiles", {}).values()
+        for options in model.values()
+    ]
+    for options in rng.choices([some for some in offers if some], k=number):
+        key, profile = rng.choice(list(options.items()))
+        degree, _, batch = key.rpartition("b")
+        larger = rng.choice([size for size in (2, 3, 4, 5, 6, 8, 12, 16, 24, 32) if size > int(batch)] or [64])
+        slower, hungrier = larger / int(batch) * rng.uniform(1.0, 1.3), rng.uniform(1.0, 1.5)
+        worse = {
+            "latency_ms": _scaled(profile["latency_ms"], slower),
+            "energy_mj": _scaled(profile["energy_mj"], hungrier),
+        }
+        options.setdefault(f"{degree}b{larger}", {**profile, **worse})
+    return scenario.replace(catalog=Catalog.model_validate(raw))
+
+
+def _scaled(form: Any, factor: float) -> Any:
+    """A latency or energy form times a factor."""
+    if isinstance(form, dict):
+        return {key: _scaled(value, factor) for key, value in form.items()}
+    return form * factor
+
+
 def design_of(point: oracles.Point) -> Design:
     """The design of a point of the loops."""
     options = {phase: Option(*point.places[phase]) if phase in point.places else None for phase in PHASES}

@@ -186,10 +186,22 @@ def test_infeasible_as_json_goes_to_standard_output_too(capsys):
     assert (conflict["limit"], conflict["asked"]) == ("interactivity_floor", 200.0)
 
 
+def test_the_plain_program_gives_the_same_plan_and_is_named_as_what_found_it(capsys):
+    plans = [json.loads(said(capsys, *MAIN_JOB, *plain, "--json")[1]) for plain in ([], ["--plain"])]
+    fast, plain = (plan["provenance"]["solver"] for plan in plans)
+    assert fast == "exact structure"
+    assert plain.startswith("HiGHS ")
+    assert plain.endswith(", nothing reduced")
+    assert plans[0]["objective"]["value"] == pytest.approx(plans[1]["objective"]["value"], rel=1e-6)
+    assert [one["draft_length"] for one in plans[0]["deployments"]] == [
+        one["draft_length"] for one in plans[1]["deployments"]
+    ]
+
+
 @pytest.mark.parametrize("form", [[], ["--json"]])
 def test_no_plan_within_the_time_is_4(form, capsys, tmp_path):
     scenario = large_scenario(tmp_path, devices=3)
-    code, out, err = said(capsys, "--scenario", scenario, "--time-limit-s", "1e-6", *form)
+    code, out, err = said(capsys, "--plain", "--scenario", scenario, "--time-limit-s", "1e-6", *form)
     assert (code, err) == (EXIT_NO_INCUMBENT, "")
     assert "no_incumbent" in out.splitlines()[2] if form else out.startswith("Plan for large: no incumbent\n")
     assert EXIT_NO_INCUMBENT == 4
@@ -204,12 +216,12 @@ def test_a_plan_that_is_not_proven_is_0_and_says_so(capsys, monkeypatch):
         return replace(outcome, termination="limit", bound=outcome.objective - 0.02 * abs(outcome.objective))
 
     monkeypatch.setattr(program, "solve", stopped)
-    coupled = [*MAIN_JOB, "--set", "limits.inventory.accelerator=100", "--time-limit-s", "1"]
-    code, out, _ = said(capsys, *coupled)
+    whole = [*MAIN_JOB, "--plain", "--set", "limits.inventory.accelerator=100", "--time-limit-s", "1"]
+    code, out, _ = said(capsys, *whole)
     assert code == 0
     assert out.startswith("Plan for reference: feasible\n")
     assert "best found at the time limit" in out
-    code, out, _ = said(capsys, *coupled, "--json")
+    code, out, _ = said(capsys, *whole, "--json")
     plan = json.loads(out)
     assert (code, plan["status"]) == (0, "feasible")
     assert plan["objective"]["best_bound"] > plan["objective"]["value"]
@@ -226,7 +238,7 @@ def test_an_interrupt_is_heard_while_the_solver_computes(number, code, words, tm
         "def told(*arguments, **more):\n    os.write(2, b'solving\\n')\n    return solve(*arguments, **more)\n"
         "program.solve = told\nmain()\n"
     )
-    command = [sys.executable, "-c", script, "--scenario", large_scenario(tmp_path, devices=8)]
+    command = [sys.executable, "-c", script, "--plain", "--scenario", large_scenario(tmp_path, devices=8)]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen(command, **pipes) as running:
         assert running.stderr.readline() == "solving\n"

@@ -1,7 +1,6 @@
-"""Plans of one fleet against loops over sets of designs and counts, on seeded random questions.
+"""Plans of one fleet: bounds by columns, the whole recipe on seeded random questions, and cases made by hand.
 
-Every question is answered by the structure where it separates, by the program, and by columns as if it were large; some
-by the whole recipe. Each plan is recomputed by the loops' own arithmetic.
+The optimum itself is compared with loops over sets of designs and counts in ``test_reduction``.
 """
 
 from collections import Counter
@@ -9,126 +8,20 @@ from collections import Counter
 import fleet_oracles as oracles
 import fleet_strategies as strategies
 import pytest
+from recomputed import RELATIVE, assert_optimal, near, plan_of, tables_of
 
-from planner.assemble import (
-    deploy,
-    deployment_document,
-    fill_budgets,
-    fleet_documents,
-    limit_row,
-    limit_values,
-    memory_rows,
-    objective_document,
-    objective_value,
-    pool_documents,
-    totals_document,
-)
 from planner.check import check
 from planner.errors import InputError
 from planner.milp import large, relaxation
 from planner.optimise import optimise
-from planner.options import cost_table
-from planner.question import CLOSED_GAP, Solution, question_of
-from planner.schema import documents as doc
+from planner.options import model_of
+from planner.question import question_of
 from planner.schema.scenario import Scenario
-from planner.solve import Settings, provenance, solve
+from planner.solve import solve
 from planner.words import COUNTS
 
-RELATIVE = 1e-6
 SEEDS = {"pairs": 100, "shares": 90, "mixed": 60, "servers": 100, "shared": 80}
 EVERY_SOLVED = 16
-BLOCKS = 5
-BLOCKED = [(kind, block) for kind in SEEDS for block in range(BLOCKS)]
-
-
-def tables_of(scenario: Scenario) -> dict:
-    return {name: cost_table(scenario, name) for name in scenario.workloads}
-
-
-def near(value: float) -> object:
-    return pytest.approx(value, rel=RELATIVE, abs=1e-9)
-
-
-def assert_optimal(scenario: Scenario, best: oracles.Best | None, found: Solution) -> None:
-    if best is None:
-        assert (found.status, found.designs, found.value) == ("infeasible", (), None)
-        return
-    assert found.status == "optimal"
-    assert found.value == near(best.value)
-    assert found.gap <= CLOSED_GAP
-    assert_holds(scenario, found, best.value)
-
-
-def assert_holds(scenario: Scenario, found: Solution, value: float) -> None:
-    """The designs at their rates have the value and meet every limit, by the loops' arithmetic."""
-    crew = oracles.Crew(scenario, [oracles.own(scenario, design) for design, _ in found.designs])
-    rates = [rate for _, rate in found.designs]
-    n = crew.serving(rates)
-    assert crew.figure(scenario.objective, rates, n) == near(value)
-    assert min(crew.margins(rates, n), default=0.0) >= -RELATIVE
-    assert all(oracles.keeps_promises(scenario.workloads[one.workload].limits, one) for one in crew.designs)
-    served = Counter()
-    for one, rate in zip(crew.designs, rates, strict=True):
-        served[one.workload] += rate
-    assert max(Counter(one.workload for one in crew.designs).values()) <= scenario.max_shares
-    asked = oracles.asked_rates(scenario)
-    if asked is not None:
-        assert dict(served) == pytest.approx(asked, rel=RELATIVE)
-        return
-    scale = sum(served.values()) / sum(workload.mix for workload in scenario.workloads.values())
-    for name, workload in scenario.workloads.items():
-        assert served[name] == pytest.approx(scale * workload.mix, rel=RELATIVE)
-        assert served[name] >= (workload.limits.demand_rps or 0.0) * (1 - RELATIVE)
-
-
-def plan_of(scenario: Scenario, tables: dict, solution: Solution) -> doc.Plan:
-    """The document of a solution, without what only solving again can say."""
-    deployed = fill_budgets(deploy(scenario, solution.designs, tables, solution.racks), tables)
-    rows = (limit_row(limit, value, limit.is_met_exactly(value)) for limit, value in limit_values(deployed))
-    bound, value = solution.best_bound, objective_value(deployed)
-    return doc.Plan(
-        status=solution.status,
-        scenario=scenario.name,
-        objective=objective_document(scenario, value, bound, abs(value - bound) / max(abs(value), 1e-12)),
-        deployments=tuple(deployment_document(deployed, index) for index in range(len(deployed.servings))),
-        pools=pool_documents(deployed),
-        fleet=fleet_documents(deployed),
-        totals=totals_document(deployed),
-        limits=(
-            *(row.replace(binding=row.slack <= RELATIVE * max(row.bound, RELATIVE)) for row in rows),
-            *memory_rows(deployed),
-        ),
-        baselines=(),
-        infeasibility=(),
-        assumptions=(),
-        warnings=(),
-        provenance=provenance(Settings(), 0.0, None),
-    )
-
-
-def assert_answer(kind: str, seed: str) -> None:
-    scenario = strategies.seeded(kind, seed)
-    best, tables = oracles.best(scenario), tables_of(scenario)
-    found = optimise(scenario, tables)
-    assert_optimal(scenario, best, found)
-    if found.designs:
-        assert check(plan_of(scenario, tables, found), scenario) == []
-
-
-@pytest.mark.parametrize(("kind", "block"), BLOCKED)
-def test_the_optimum_is_that_of_loops_over_designs_and_counts(kind, block):
-    for seed in range(block, SEEDS[kind], BLOCKS):
-        assert_answer(kind, str(seed))
-
-
-@pytest.mark.parametrize("kind", SEEDS)
-def test_columns_and_program_have_the_same_optimum(kind):
-    for seed in range(0, SEEDS[kind], 4):
-        scenario = strategies.seeded(kind, str(seed))
-        question = question_of(scenario)
-        if large.is_bounded_by_columns(question):
-            found = large.optimise(scenario, tables_of(scenario), question, time_limit_s=None, polish=True)
-            assert_optimal(scenario, oracles.best(scenario), found)
 
 
 @pytest.mark.parametrize("kind", ["pairs", "servers", "shared"])
@@ -303,6 +196,33 @@ def test_a_shared_pool_must_hold_the_models_that_it_runs():
 
     assert "target_verify runs target, which is not in the pool of heavy" in problems(("heavy",))
     assert "not in the pool of target+nothing" in problems(("target", "nothing"))
+
+
+def test_racks_alone_bound_the_throughput():
+    # 2.1 replicas of 1 kW per request/s in 10 kW, on a power basis that does not even count them.
+    racks = {"servers": {"racks": {"a": {"power_limit_kw": 6.0}, "b": {"power_limit_kw": 4.0, "devices": ["big"]}}}}
+    scenario = by_hand({}, counts="fractional", power_basis="forward", **racks)
+    found = optimise(scenario, tables_of(scenario))
+    assert (found.status, found.value) == ("optimal", near(101 * 10 / 2.1))
+    plan = solve(scenario)
+    assert plan.objective.value == near(101 * 10 / 2.1)
+    # Each rack dropped alone leaves nothing that bounds it.
+    assert [row.binding for row in plan.limits if row.rack is not None] == [True, True]
+
+
+@pytest.mark.parametrize("seed", range(0, 60, 6))
+def test_a_shared_pool_holds_no_model_that_it_does_not_run(seed):
+    scenario = strategies.seeded("shared", str(seed))
+    if scenario.servers.min_batch_fill > 0:
+        scenario = scenario.replace(servers=scenario.servers.replace(min_batch_fill=0.0))
+    found = optimise(scenario, tables_of(scenario))
+    pools = {}
+    for design, _ in found.designs:
+        for phase, option in design.options.items():
+            if option is not None:
+                key = option.device, option.tensor_parallel, option.models
+                pools.setdefault(key, set()).add(model_of(scenario, phase, design.speculation.proposer))
+    assert all(set(models) == run for (_, _, models), run in pools.items())
 
 
 def test_a_rack_needs_provisioned_watts():

@@ -41,7 +41,7 @@ KNOWN_BESIDE = {"planner.errors", "planner.words", "planner.schema"}
 INSIDE = {
     "planner.schema": ["base", "names", "hardware", "catalog", "scenario", "documents", "validation"],
     "planner.read": ["yaml_tree", "library", "locate", "overrides", "load", "measurements"],
-    "planner.structure": ["staircase", "least", "optimise"],
+    "planner.structure": ["staircase", "least", "dominance", "charges", "coupled", "packing", "optimise"],
     "planner.milp": ["solver", "variables", "constraints", "objective", "program", "relaxation", "large"],
     "planner.roofline": ["arrays", "counts", "hardware", "memory", "power", "passes", "option"],
     "planner.validate": ["predict", "summary"],

@@ -1,4 +1,4 @@
-"""The mixed-integer program against plain nested loops, on seeded random scenarios."""
+"""The mixed-integer program against plain nested loops, on seeded random scenarios; see ``test_reduction`` for more."""
 
 import oracles
 import pytest
@@ -43,14 +43,6 @@ def assert_reaches(scenario: Scenario, design: object, rate: float, value: float
     assert objective_value(deployed) == pytest.approx(value, rel=RELATIVE)
     (serving,) = deployed.servings
     assert oracles.affordable(scenario, point, serving.rate_rps * (1 - RELATIVE))
-
-
-@pytest.mark.parametrize("counts", COUNTS)
-@pytest.mark.parametrize("objective", OBJECTIVES)
-@pytest.mark.parametrize("block", range(6))
-def test_the_optimum_is_that_of_nested_loops(objective, counts, block):
-    for seed in range(block, OPTIMISED, 6):
-        assert_optimal(strategies.seeded(f"{objective} {counts} {seed}", objective=objective, counts=counts))
 
 
 @pytest.mark.parametrize("counts", COUNTS)

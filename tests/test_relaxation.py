@@ -1,16 +1,28 @@
 """The bound by columns holds, and bounding first changes no optimum."""
 
+import sys
+import time
+from pathlib import Path
+
+import fleet_oracles
+import fleet_strategies
 import pytest
 import strategies
+from recomputed import assert_holds, tables_of
+
+sys.path.insert(0, str(Path(__file__).resolve().parent / "benchmarks"))
+
+import synthetic
 
 from planner.milp import large, program
 from planner.milp.relaxation import relaxed, solve_relaxation, tables_of_columns, tables_within
+from planner.optimise import optimise
 from planner.options import cost_table
 from planner.question import question_of
 from planner.rates import require_answerable, require_figures
 
 AIMS = ("throughput", "power", "cost", "energy")
-SEEDS = range(12)
+SEEDS = range(8)
 
 
 def coupled(aim, counts, seed):
@@ -66,14 +78,14 @@ def test_bounding_first_changes_no_optimum(aim, seed):
 def test_a_fractional_mix_of_one_design_meets_its_bound():
     """Where counts are fractional and one design is enough, the relaxation leaves nothing out."""
     met = 0
-    for seed in range(20):
+    for seed in range(12):
         scenario, tables, question = coupled("throughput", "fractional", seed)
         exact = program.optimise(scenario.replace(max_shares=2), tables, question)
         problem = relaxed(scenario, tables, question)
         if exact.value is not None:
             gap = abs(solve_relaxation(problem, 10.0).bound - figure(problem, exact.value))
             met += gap <= 1e-6 * abs(figure(problem, exact.value))
-    assert met >= 5
+    assert met >= 3
 
 
 def test_columns_keep_what_they_use():
@@ -86,6 +98,57 @@ def test_columns_keep_what_they_use():
         assert len(table.speculations) <= len(problem.tables[name].speculations)
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_one_workload_after_the_other_makes_a_plan_that_holds(seed):
+    """Two workloads on one fleet with stocks, nodes, spares and links: never better than the best."""
+    kind = ("pairs", "servers")[seed % 2]
+    scenario = fleet_strategies.seeded(kind, f"packed {seed}")
+    tables, question = tables_of(scenario), question_of(scenario)
+    if not large.is_bounded_by_columns(question) or scenario.servers.racks:
+        return
+    problem = relaxed(scenario, tables, question)
+    found = solve_relaxation(problem, 10.0)
+    packed = None if found.prices is None else large._packed(problem, found, 10.0, time.perf_counter())
+    best = fleet_oracles.best(scenario)
+    if packed is None:
+        return
+    assert best is not None
+    assert_holds(scenario, packed, packed.value)
+    worse = packed.value - best.value if question.aim != "throughput" else best.value - packed.value
+    assert worse >= -1e-6 * abs(best.value)
+    assert packed.best_bound <= packed.value * (1 + 1e-9) or question.aim == "throughput"
+
+
+def test_one_workload_after_the_other_often_finds_the_best():
+    met = judged = 0
+    for seed in range(30):
+        scenario = fleet_strategies.seeded("pairs", f"often {seed}")
+        question, best = question_of(scenario), fleet_oracles.best(scenario)
+        if best is None or not large.is_bounded_by_columns(question):
+            continue
+        problem = relaxed(scenario, tables_of(scenario), question)
+        packed = large._packed(problem, solve_relaxation(problem, 10.0), 10.0, time.perf_counter())
+        judged += 1
+        met += packed is not None and abs(packed.value - best.value) <= 1e-4 * abs(best.value)
+    assert judged >= 10
+    assert met >= 0.6 * judged
+
+
+def test_a_large_fleet_is_proven_by_the_workload_that_limits_it():
+    scenario = synthetic.question(30, 4, 32, inventory=8)
+    tables = tables_of(scenario)
+    found = optimise(scenario, tables, time_limit_s=60.0)
+    assert (found.status, found.method) == ("optimal", "program")
+    assert_holds(scenario, found, found.value)
+    alone = []
+    for name, workload in scenario.workloads.items():
+        one = scenario.replace(workloads={name: workload})
+        alone.append(optimise(one, {name: tables[name]}).value / workload.osl_tokens)
+    # Every workload has the same mix; the slowest of them alone bounds all.
+    total = sum(workload.osl_tokens for workload in scenario.workloads.values())
+    assert found.value == pytest.approx(min(alone) * total, rel=1e-6)
+
+
 def test_a_time_limit_is_kept_with_an_honest_gap():
     judged = 0
     for seed in SEEDS:
@@ -96,4 +159,4 @@ def test_a_time_limit_is_kept_with_an_honest_gap():
             judged += 1
             assert found.value <= exact.value * (1 + 1e-6) <= found.best_bound * (1 + 2e-6)
             assert found.gap == pytest.approx((found.best_bound - found.value) / found.value, abs=1e-9)
-    assert judged >= 5
+    assert judged >= 3

@@ -1,5 +1,8 @@
 """An integer program's answer is believed when two different runs of HiGHS agree on it."""
 
+import subprocess
+import sys
+
 import fleet_oracles as oracles
 import fleet_strategies as strategies
 import pytest
@@ -15,7 +18,7 @@ def test_programs_that_one_run_gets_wrong_are_right(kind, seed):
     """HiGHS 1.16 with presolve and tolerances of 1e-9 calls these optimal 8 to 16 % below the optimum."""
     scenario = strategies.seeded(kind, seed, objective="throughput", counts="integer")
     tables = {name: cost_table(scenario, name) for name in scenario.workloads}
-    found = optimise(scenario, tables, use_structure=False)
+    found = optimise(scenario, tables, reduce=False)
     assert found.status == "optimal"
     assert found.value == pytest.approx(oracles.best(scenario).value, rel=1e-6)
 
@@ -73,3 +76,15 @@ def test_infeasible_is_said_where_runs_agree():
     program, a, _ = knapsack()
     program.row("too much", Linear([(a, 1.0)]), ">=", 4.0)
     assert solver.solve(program).termination == "infeasible"
+
+
+def test_other_code_may_have_run_highs_with_more_threads_before():
+    script = (
+        "import highspy\nother = highspy.Highs()\nother.setOptionValue('output_flag', False)\n"
+        "other.setOptionValue('threads', 2)\nother.addVar(0, 1)\nother.run()\n"
+        "from planner.milp.solver import Linear, Program, solve\nprogram = Program('p')\n"
+        "x = program.variable('x', high=4.5, integer=True)\nprogram.minimize(Linear([(x, -1.0)]))\n"
+        "print(solve(program).objective)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "-4.0"

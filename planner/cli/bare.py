@@ -39,6 +39,7 @@ def answer(
     output: str | None,
     places: tuple[str, ...],
     time_limit_s: float | None,
+    plain: bool,
     **flags: Any,  # noqa: ANN401
 ) -> int:
     """Solve, print, and give the exit code."""
@@ -47,7 +48,7 @@ def answer(
     with progress() as tick:
         loaded = load(scenario, sets, overrides)
         asked = with_service_flags(loaded.scenario, **_service(flags))
-        settings = Settings(time_limit_s, loaded.digests, command_line(), tick)
+        settings = Settings(time_limit_s, loaded.digests, command_line(), tick, plain)
         plan = interruptible(lambda: solve(asked, settings))
     tell_warnings(plan.warnings)
     deliver(plan, plan_view(plan), "plan", as_json, output)

@@ -77,4 +77,5 @@ def question_options(command: Command) -> Command:
         click.option("--max-draft-length", type=DRAFT_LENGTH, metavar="N", help="Longest draft looked at."),
         place_option,
         click.option("--time-limit-s", type=QUANTITY, metavar="S", help="Stop the solver after this many seconds."),
+        click.option("--plain", is_flag=True, help="Find the plan by the whole program, with nothing reduced."),
     )(command)

@@ -14,7 +14,7 @@ from planner.bounds import Floats
 from planner.fleet import devices_per_unit, sequence_bytes
 from planner.measure import device_figure
 from planner.milp.solver import Linear, Program, Sense
-from planner.milp.variables import Choice, DeviceVariables, PoolCount, Slot, is_finite
+from planner.milp.variables import Choice, DeviceVariables, PoolCount, Slot, devices_used, is_finite
 from planner.options import Option, Speculation, hosted_by_verify
 from planner.proposers import hidden_bytes_per_token, rule_of
 from planner.schema.catalog import Link
@@ -325,11 +325,6 @@ def pool_in_use(program: Program, pools: Sequence[PoolCount]) -> None:
             program.row(f"pool_in_use_{pool.name}_{slot.prefix}_{phase}", row, "<=", 0.0)
 
 
-def _serving(scenario: Scenario, pool: PoolCount, factor: float) -> Linear:
-    """Replicas that serve, spares left out, times a factor."""
-    return Linear([(pool.n, factor), (pool.used, -factor * scenario.servers.spare_replicas)])
-
-
 def _busy(pool: PoolCount) -> Linear:
     """Replica-equivalents at work, Σ busy·f."""
     total = Linear()
@@ -340,27 +335,27 @@ def _busy(pool: PoolCount) -> Linear:
 
 
 def pool_capacity(program: Program, scenario: Scenario, pools: Sequence[PoolCount]) -> None:
-    """max_utilization·(replicas − spares) ≥ Σ busy·f for every pool."""
+    """max_utilization·m ≥ Σ busy·f for every pool."""
     for pool in pools:
         row = _busy(pool)
         largest = max((coefficient for _, coefficient in row.pairs()), default=1.0)
-        row.add(_serving(scenario, pool, -scenario.max_utilization).pairs())
+        row.add([(pool.m, -scenario.max_utilization)])
         program.row(f"pool_capacity_{pool.name}", row.scaled(1.0 / largest), "<=", 0.0)
 
 
 def pool_is_bought(program: Program, scenario: Scenario, pools: Sequence[PoolCount]) -> None:
-    """Replicas ≥ (1 + spares)·used for every pool, where counts are whole.
+    """M ≥ used for every pool, where counts are whole.
 
     Without it a budget too small for one replica of each phase would give a plan that serves nothing.
     """
     if scenario.counts == "integer":
         for pool in pools:
-            row = Linear([(pool.used, 1.0 + scenario.servers.spare_replicas), (pool.n, -1.0)])
+            row = Linear([(pool.used, 1.0), (pool.m, -1.0)])
             program.row(f"pool_is_bought_{pool.name}", row, "<=", 0.0)
 
 
 def batch_fill(program: Program, scenario: Scenario, pools: Sequence[PoolCount]) -> None:
-    """Σ busy·f ≥ min_batch_fill·(replicas − spares) for every decode pool: its batches are filled to that share.
+    """Σ busy·f ≥ min_batch_fill·m for every decode pool: its batches are filled to that share.
 
     A shared pool is one only if a step phase chooses it; else the row is loose by the most that prefills can need.
     """
@@ -373,7 +368,7 @@ def batch_fill(program: Program, scenario: Scenario, pools: Sequence[PoolCount])
             continue
         busy = _busy(pool)
         largest = max((coefficient for _, coefficient in busy.pairs()), default=1.0)
-        row, loose = _serving(scenario, pool, fill).add(busy.pairs(), -1.0), 0.0
+        row, loose = Linear([(pool.m, fill)]).add(busy.pairs(), -1.0), 0.0
         if len(stepping) < len(pool.parts()):
             decodes = program.variable(f"decodes_{pool.name}", high=1.0)
             for slot, phase in stepping:
@@ -414,7 +409,7 @@ def pool_memory(
     transfers: Sequence[Transfers],
     pools: Sequence[PoolCount],
 ) -> None:
-    """max_utilization·capacity·(replicas − spares) ≥ Σ λ·N·step time (Little's law) for the pools of the step phases.
+    """max_utilization·capacity·m ≥ Σ λ·N·step time (Little's law) for the pools of the step phases.
 
     While one batch drafts elsewhere another is verified, and both hold KV. The time at the other phase is not a product
     of variables: it is one total, handed to the pools of this phase in shares bounded by their flow. A private pool
@@ -432,7 +427,7 @@ def pool_memory(
         if pool.name in held and is_finite(pool):
             need = held[pool.name]
             scale = max((abs(coefficient) for _, coefficient in need.pairs()), default=1.0) or 1.0
-            need.add(_serving(scenario, pool, -scenario.max_utilization * pool.capacity).pairs())
+            need.add([(pool.m, -scenario.max_utilization * pool.capacity)])
             program.row(f"pool_memory_{pool.name}", need.scaled(1.0 / scale), "<=", 0.0)
 
 
@@ -480,17 +475,13 @@ def larger_share_first(program: Program, slots: Sequence[Slot]) -> None:
 # ----------------------------------------------------------------------------------------------------- devices
 
 
-def _used_devices(pools: Sequence[PoolCount], device: str) -> Linear:
-    return Linear((pool.n, float(pool.tensor_parallel)) for pool in pools if pool.device == device)
-
-
 def whole_nodes(
     program: Program, scenario: Scenario, pools: Sequence[PoolCount], devices: dict[str, DeviceVariables]
 ) -> None:
-    """Σ tensor_parallel·replicas ≤ devices per host · nodes, where devices are bought by the node."""
+    """Σ tensor_parallel·(m + spares·used) ≤ devices per host · nodes, where devices are bought by the node."""
     if scenario.servers.by_node:
         for number, (name, variables) in enumerate(devices.items()):
-            row = _used_devices(pools, name).add(variables.had.pairs(), -1.0)
+            row = devices_used(scenario, pools, name).add(variables.had.pairs(), -1.0)
             program.row(f"whole_nodes_{number}", row, "<=", 0.0)
 
 

@@ -1,16 +1,21 @@
-"""Large coupled questions: a bound by columns, a plan from the columns, then the exact program on what is left."""
+"""Large coupled questions: a bound by columns, plans at its prices, then the exact program on what is left."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import replace
 
+from planner.assemble import deploy, objective_value
 from planner.bounds import largest_rates, runnable, usable
+from planner.measure import Kind
 from planner.milp.program import optimise as solve_program
 from planner.milp.relaxation import Relaxation, Relaxed, relaxed, solve_relaxation, tables_of_columns, tables_within
 from planner.options import CostTable
-from planner.question import CLOSED_GAP, Question, Solution, is_maximized, relative_gap
+from planner.question import CLOSED_GAP, Aim, Question, Solution, is_maximized, relative_gap
+from planner.rates import knows_power
 from planner.schema.scenario import Scenario
+from planner.structure.optimise import budgets_of
+from planner.structure.packing import Packing, largest_packed
 from planner.words import PHASES, Status
 
 Tables = dict[str, CostTable]
@@ -20,6 +25,8 @@ MANY_CHOICES = 1500
 # Choices beyond which building the exact program alone takes longer than people wait.
 _TOO_MANY_CHOICES = 40_000
 _RELAXATION_SHARE = 0.35
+_PACKING_SHARE = 0.15
+_ATTEMPTS = 8
 _NO_LIMIT_S = 1e9
 
 
@@ -39,8 +46,9 @@ def optimise(
 ) -> Solution:
     """Solve a large coupled question, to a proof or to the best plan and bound within the time limit.
 
-    First the bound by columns; then the program on the options of the columns that are mixed, for a plan; then, unless
-    that closes the gap, the program on everything that the bound and the plan do not rule out, for the proof.
+    First the bound by columns; then a plan of one workload after the other at the bound's prices; then the program on
+    the options of the columns that are mixed, for another plan; then, unless that closes the gap, the program on
+    everything that the bound and the best plan do not rule out, for the proof.
 
     Raises
     ------
@@ -57,9 +65,12 @@ def optimise(
     found = solve_relaxation(problem, _RELAXATION_SHARE * total)
     if not found.mixed or found.prices is None:
         return solve_program(scenario, tables, question, left(), polish)
+    packed = _packed(problem, found, _PACKING_SHARE * total, start)
+    if packed is not None and packed.status == "optimal":
+        return packed
     share = None if time_limit_s is None else 0.5 * (left() or 0.0)
     first = solve_program(scenario, tables_of_columns(problem, found.mixed), question, share, polish)
-    best = _bounded(problem, first, found, start)
+    best = _best(problem, _bounded(problem, first, found, start), packed)
     if best.value is None:
         return solve_program(scenario, tables, question, left(), polish)
     if best.status == "optimal" or (time_limit_s is not None and time.perf_counter() - start > 0.9 * total):
@@ -75,6 +86,61 @@ def optimise(
     elif best.value is not None:
         best = replace(best, status="optimal", best_bound=best.value, gap=0.0)
     return best
+
+
+def _packed(problem: Relaxed, found: Relaxation, seconds: float, start: float) -> Solution | None:
+    """Give a plan of one workload after the other; null where none is found, or where pools or racks are shared."""
+    scenario, question, begin = problem.scenario, problem.question, time.perf_counter()
+    if scenario.shared_pools or scenario.servers.racks:
+        return None
+    packing = _packing(problem, found)
+    if question.rates is not None:
+        rates, designs = question.rates, packing.at(question.rates, _ATTEMPTS)
+    else:
+        asked = max((w.limits.demand_rps or 0.0) / problem.weights[name] for name, w in scenario.workloads.items())
+        bound = _bound(problem, found) / _tokens(problem)
+        scale, designs = largest_packed(
+            packing, problem.weights, asked, bound, _ATTEMPTS, lambda: time.perf_counter() - begin < seconds
+        )
+        rates = {name: scale * weight for name, weight in problem.weights.items()}
+    if designs is None:
+        return None
+    frugal = _frugal(problem).at(rates, _ATTEMPTS) if question.rates is None else None
+    chosen = designs if frugal is None else frugal
+    named = tuple((one.design(problem.tables[name]), rates[name]) for name, one in chosen.items())
+    value = objective_value(deploy(scenario, named, problem.tables))
+    return _bounded(problem, Solution("feasible", named, value, None, None, 0.0, "program"), found, start)
+
+
+def _packing(problem: Relaxed, found: Relaxation) -> Packing:
+    """Price workloads by the bound's prices, in units of the objective."""
+    scenario, question, prices = problem.scenario, problem.question, found.prices
+    assert prices is not None
+    own: dict[Aim, Kind] = {"power": "power", "cost": "cost", "energy": "energy"}
+    scales = dict.fromkeys(problem.tables, 1.0)
+    if question.aim == "energy":
+        mix = sum(workload.mix for workload in scenario.workloads.values())
+        for name, workload in scenario.workloads.items():
+            scales[name] = workload.mix / mix / (problem.weights[name] * workload.osl_tokens)
+    worth = {"power": prices.power, "cost": prices.cost}
+    budgets = {kind: (most, worth[kind]) for kind, most in budgets_of(scenario)}
+    return Packing.of(scenario, problem.tables, own.get(question.aim), prices.stock, budgets, scales)
+
+
+def _frugal(problem: Relaxed) -> Packing:
+    """Price workloads by their power, to break ties."""
+    scenario, tables = problem.scenario, problem.tables
+    budgets = {kind: (most, 0.0) for kind, most in budgets_of(scenario)}
+    kind: Kind = "power" if knows_power(scenario, tables) else "energy"
+    return Packing.of(scenario, tables, kind, {}, budgets, dict.fromkeys(tables, 1.0))
+
+
+def _best(problem: Relaxed, first: Solution, packed: Solution | None) -> Solution:
+    """Give the better one of two plans under the same bound."""
+    if packed is None or packed.value is None or first.value is None:
+        return first if packed is None else packed
+    better = packed.value > first.value if problem.maximizes else packed.value < first.value
+    return packed if better and first.status != "optimal" else first
 
 
 def _minimized(problem: Relaxed, value: float) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from planner.milp.constraints import Transfers
 from planner.milp.objective import Goal, goal_of
 from planner.milp.solver import FEASIBILITY, Linear, Outcome, Program, solve
 from planner.milp.variables import Slot, add_devices, add_pools, add_slot
-from planner.options import CostTable, Option
+from planner.options import CostTable, Option, model_of
 from planner.question import CLOSED_GAP, Question, Solution, question_of, relative_gap
 from planner.rates import NOTHING_BOUNDS, knows_power
 from planner.schema.scenario import Scenario
@@ -32,6 +32,7 @@ _NOTHING = 1e-9
 class Assembled:
     """A program with the parts that are read back."""
 
+    scenario: Scenario
     program: Program
     slots: list[Slot]
     transfers: list[Transfers]
@@ -87,7 +88,7 @@ def assemble(scenario: Scenario, tables: dict[str, CostTable], question: Questio
         rows.mix(program, scenario, slots, program.variable("scale"))
     goal = goal_of(program, scenario, slots, moved, devices, question)
     preferred = power if knows_power(scenario, tables) else _forward_w(slots, moved)
-    return Assembled(program, slots, moved, goal, racked, preferred, rates)
+    return Assembled(scenario, program, slots, moved, goal, racked, preferred, rates)
 
 
 def _forward_w(slots: Sequence[Slot], transfers: Sequence[Transfers]) -> Linear:
@@ -166,7 +167,8 @@ def _solution(built: Assembled, outcome: Outcome, reached: float, runtime_s: flo
     gap = None if value is None or bound is None else relative_gap(value, bound)
     proven = outcome.termination == "optimal" and gap is not None and gap <= CLOSED_GAP
     status: Status = "optimal" if proven else "feasible"
-    return Solution(status, tuple(_designs(built)), value, bound, gap, runtime_s, "program", _racks(built))
+    designs = _with_needed_models(built.scenario, _designs(built))
+    return Solution(status, tuple(designs), value, bound, gap, runtime_s, "program", _racks(built))
 
 
 def _prefer_least_power(built: Assembled, outcome: Outcome, time_limit_s: float | None) -> float:
@@ -214,6 +216,32 @@ def _designs(built: Assembled) -> list[tuple[Design, float]]:
             asked = (built.rates or {}).get(slot.workload, served[slot.workload])
             designs.append((design, asked * (rate / served[slot.workload] if served[slot.workload] else 1.0)))
     return designs
+
+
+def _with_needed_models(scenario: Scenario, designs: list[tuple[Design, float]]) -> list[tuple[Design, float]]:
+    """Leave out of every shared pool the models that no phase in it runs.
+
+    Pools that become the same are one. Nothing grows by it: fewer weights leave more room for KV, and the least count
+    of several needs together is at most the sum of the least counts of each. Only how full batches are can fall.
+    """
+    if scenario.servers.min_batch_fill > 0:
+        return designs
+    run: dict[Option, set[str]] = {}
+    for design, _ in designs:
+        for phase, option in design.options.items():
+            model = model_of(scenario, phase, design.speculation.proposer)
+            if option is not None and model is not None:
+                run.setdefault(replace(option, batch_size=1), set()).add(model)
+
+    def needed(option: Option | None) -> Option | None:
+        if option is None or not option.models:
+            return option
+        return replace(option, models=tuple(sorted(run[replace(option, batch_size=1)])))
+
+    return [
+        (replace(design, options={phase: needed(option) for phase, option in design.options.items()}), rate)
+        for design, rate in designs
+    ]
 
 
 def _design(slot: Slot) -> tuple[Design, float]:

@@ -25,7 +25,6 @@ from planner.structure.least import (
     Found,
     Service,
     Tableau,
-    cost_of,
     least,
     lower_bound,
     reduced,
@@ -220,13 +219,13 @@ def _column(problem: Relaxed, name: str, found: Found) -> Column:
         option = table.phases[phase].options[o]
         unit = {p: Measure(np.zeros_like(base.measures[p].per_replica), np.zeros_like(base.busy_s[p])) for p in PHASES}
         unit[phase] = Measure(np.ones_like(unit[phase].per_replica), unit[phase].per_rate)
-        replicas = cost_of(replace(base, measures=unit), _ONE_RPS, found)
+        replicas = replace(base, measures=unit).cost_of(_ONE_RPS, found)
         devices[option.device] = devices.get(option.device, 0.0) + replicas * option.tensor_parallel
     return Column(
         name,
         found,
-        cost_of(replace(base, measures=problem.own[name]), _ONE_RPS, found),
-        cost_of(replace(base, measures=problem.power[name]), _ONE_RPS, found),
+        replace(base, measures=problem.own[name]).cost_of(_ONE_RPS, found),
+        replace(base, measures=problem.power[name]).cost_of(_ONE_RPS, found),
         devices,
     )
 

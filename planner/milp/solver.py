@@ -198,7 +198,7 @@ def _first_answer(program: Program, time_limit_s: float | None) -> tuple[dict[st
         outcome = _run(program, options, time_limit_s)
         if outcome is not None:
             return options, outcome
-    raise RuntimeError(f"HiGHS ended with {program.problem.solverModel.getModelStatus().name}")
+    raise RuntimeError(f"HiGHS ended with {_status(program)}")
 
 
 def _run(program: Program, options: dict[str, Any], time_limit_s: float | None) -> Outcome | None:
@@ -207,8 +207,16 @@ def _run(program: Program, options: dict[str, Any], time_limit_s: float | None) 
     start = time.perf_counter()
     with _silent_stdout():
         program.problem.solve(solver)
-    status = program.problem.solverModel.getModelStatus().name
+        if _status(program) == "kNotset":
+            # Other code in this process ran HiGHS first, with another number of threads: start its scheduler anew.
+            type(program.problem.solverModel).resetGlobalScheduler(True)
+            program.problem.solve(solver)
+    status = _status(program)
     return _outcome(program, _ENDS[status], time.perf_counter() - start) if status in _ENDS else None
+
+
+def _status(program: Program) -> str:
+    return str(program.problem.solverModel.getModelStatus().name)
 
 
 def _is_integer(program: Program) -> bool:

@@ -99,9 +99,11 @@ class Slot:
 
 @dataclass(frozen=True)
 class PoolCount:
-    """Replicas n of one (model set, device type, degree), the choices that they may serve, and whether they are in use.
+    """Serving replicas m of one (model set, device type, degree), the choices that they may serve, if it is in use.
 
-    ``capacity`` is what a serving replica holds: sequences where the pool is private, bytes where it is shared.
+    Replicas bought are m + spares·used: with m itself in the rows of flow and memory these stay well scaled at almost
+    no rate, where a difference of replicas bought and spares would vanish in rounding. ``capacity`` is what a serving
+    replica holds: sequences where the pool is private, bytes where it is shared.
     """
 
     name: str
@@ -110,7 +112,7 @@ class PoolCount:
     tensor_parallel: int
     capacity: float
     members: tuple[tuple[Slot, Choice], ...]
-    n: Any
+    m: Any
     used: Any
 
     def of(self, slot: Slot, phase: Phase) -> list[Choice]:
@@ -257,16 +259,24 @@ def _pool(
         degree,
         capacity,
         tuple(members),
-        program.variable(f"n_{name}", integer=scenario.counts == "integer"),
+        program.variable(f"m_{name}", integer=scenario.counts == "integer"),
         program.variable(f"used_{name}", high=1.0),
     )
+
+
+def devices_used(scenario: Scenario, pools: Sequence[PoolCount], device: str) -> Linear:
+    """Devices of a type in all pools, Σ tensor_parallel·(m + spares·used)."""
+    mine = [pool for pool in pools if pool.device == device]
+    used = Linear((pool.m, float(pool.tensor_parallel)) for pool in mine)
+    spares = scenario.servers.spare_replicas
+    return used.add((pool.used, float(spares * pool.tensor_parallel)) for pool in mine)
 
 
 def add_devices(program: Program, scenario: Scenario, pools: Sequence[PoolCount]) -> dict[str, DeviceVariables]:
     """Add nodes and purchases by device type; devices had are those of the pools where devices are bought singly."""
     found = {}
     for number, device in enumerate(dict.fromkeys(pool.device for pool in pools)):
-        had = Linear((pool.n, float(pool.tensor_parallel)) for pool in pools if pool.device == device)
+        had = devices_used(scenario, pools, device)
         per_host = scenario.catalog.devices[device].devices_per_host
         if scenario.servers.by_node and per_host is not None:
             nodes = program.variable(f"nodes_{number}", integer=scenario.counts == "integer")

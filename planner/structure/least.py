@@ -88,8 +88,8 @@ class Tableau:
         count = np.ceil(finite - COUNT_TOLERANCE * np.maximum(1.0, finite))
         return np.where(np.isfinite(need), np.maximum(count, finite > 0), np.inf)
 
-    def cost(self, phase: Phase, rate: float, held_s: Floats, rows: slice | Floats, s: int | slice) -> Floats:
-        """Cost of options of a phase at a rate.
+    def serving(self, phase: Phase, rate: float, held_s: Floats, rows: slice | Indices, s: int | slice) -> Floats:
+        """Replicas that serve on options of a phase at a rate, spares left out; infinite where they cannot.
 
         Parameters
         ----------
@@ -105,17 +105,58 @@ class Tableau:
             with np.errstate(invalid="ignore"):
                 held = rate * held_s / self.held_per_replica[phase][rows, s]
             need = np.maximum(need, np.where(np.isnan(held), np.inf, held))
-        measure, servers = self.measures[phase], self.scenario.servers
+        count, fill = self.replicas(need), self.scenario.servers.min_batch_fill
+        if fill > 0 and phase in STEP_PHASES:
+            count = np.where(fill * count <= rate * self.busy_s[phase][rows, s] * (1 + _TOLERANCE), count, np.inf)
+        return count
+
+    def cost(self, phase: Phase, rate: float, held_s: Floats, rows: slice | Indices, s: int | slice) -> Floats:
+        """Cost of options of a phase at a rate, see ``serving``; infinite where they cannot serve."""
+        serving, measure = self.serving(phase, rate, held_s, rows, s), self.measures[phase]
         per_replica = measure.per_replica[rows]
-        per_replica = per_replica[..., 0] if need.ndim < per_replica.ndim else per_replica
-        serving = self.replicas(need)
-        possible = np.isfinite(need)
-        if servers.min_batch_fill > 0 and phase in STEP_PHASES:
-            filled = servers.min_batch_fill * serving <= rate * self.busy_s[phase][rows, s] * (1 + _TOLERANCE)
-            possible &= filled
+        per_replica = per_replica[..., 0] if serving.ndim < per_replica.ndim else per_replica
         with np.errstate(invalid="ignore"):
-            value = per_replica * (serving + servers.spare_replicas) + rate * measure.per_rate[rows, s]
-        return np.where(possible, value, np.inf)
+            value = per_replica * (serving + self.scenario.servers.spare_replicas) + rate * measure.per_rate[rows, s]
+        return np.where(np.isfinite(serving), value, np.inf)
+
+    def floors(self, rate: float) -> dict[Phase, Floats]:
+        """(O, S) by phase: the cost of each option if its step were as short as it can be, a lower bound."""
+        every = slice(None)
+        return {phase: self.cost(phase, rate, self.shortest_held_s(phase), every, every) for phase in PHASES}
+
+    def shortest_held_s(self, phase: Phase) -> Floats:
+        """(O, S) N × the shortest step that an option can be part of: with the fastest option of the other phase."""
+        if phase not in STEP_PHASES:
+            return np.zeros_like(self.table.steps)
+        other: Phase = "draft_decode" if phase == "target_verify" else "target_verify"
+        fastest = np.where(self.table.runs(other), self.latency_s[other].min(axis=0, initial=np.inf), 0.0)
+        return np.asarray(self.table.steps * (self.latency_s[phase] + fastest))
+
+    def best_of(self, rate: float, service: Service, s: int, floors: dict[Phase, Floats], incumbent: float) -> Found:
+        """Find the best design of one speculation that costs less than the incumbent."""
+        return _least_of(self, rate, service, s, floors, incumbent)
+
+    def cost_of(self, rate: float, found: Found) -> float:
+        """Cost of one design at a rate."""
+        step_s = sum(float(self.latency_s[p][found.options[p], found.s]) for p in STEP_PHASES if p in found.options)
+        held_s = np.full(1, self.table.steps[found.s] * step_s)
+        costs = [self.cost(phase, rate, held_s, np.array([o]), found.s) for phase, o in found.options.items()]
+        return float(sum(cost[0] for cost in costs))
+
+    def never_falls_with_rate(self) -> bool:
+        """Whether no cost falls as the rate grows: no pass costs less than the idling that it replaces."""
+        return all(bool((m.per_rate[np.isfinite(m.per_rate)] >= 0).all()) for m in self.measures.values())
+
+    def with_tie_break(self, other: Tableau, weight: float) -> Tableau:
+        """Add a small weight of another measure's cost, so that it decides between equals."""
+        measures = {
+            phase: Measure(
+                self.measures[phase].per_replica + weight * other.measures[phase].per_replica,
+                self.measures[phase].per_rate + weight * other.measures[phase].per_rate,
+            )
+            for phase in PHASES
+        }
+        return replace(self, measures=measures)
 
 
 @dataclass(frozen=True)
@@ -137,7 +178,7 @@ class Found:
 NOTHING = Found(np.inf, -1, {})
 
 
-def least(tableau: Tableau, rate: float, service: Service, hint: Found = NOTHING) -> Found:
+def least(tableau: Tableau, rate: float, service: Service, hint: Found = NOTHING, enough: float = -np.inf) -> Found:
     """Find the design of least cost at a rate under service limits.
 
     Parameters
@@ -146,6 +187,8 @@ def least(tableau: Tableau, rate: float, service: Service, hint: Found = NOTHING
         What is costed, in requests/s and SI. No design serves a rate of zero.
     hint
         A design that is likely good, to start with; it changes the time, not the answer.
+    enough
+        A cost at which the search may end: any design that costs no more will do.
 
     Returns
     -------
@@ -155,38 +198,30 @@ def least(tableau: Tableau, rate: float, service: Service, hint: Found = NOTHING
     table = tableau.table
     if rate <= 0:
         return NOTHING
-    floors = _lower_bounds(tableau, rate)
+    floors = tableau.floors(rate)
     least_of = {phase: np.where(table.runs(phase), floors[phase].min(axis=0, initial=np.inf), 0.0) for phase in PHASES}
-    total = np.where(tableau.able, sum(least_of.values()), np.inf)
+    total = np.where(tableau.able & _can_be_fast(tableau, service), sum(least_of.values()), np.inf)
     best = NOTHING
     if hint.s >= 0 and np.isfinite(total[hint.s]):
-        best = _least_of(tableau, rate, service, hint.s, {p: floors[p][:, hint.s] for p in PHASES}, np.inf)
+        best = tableau.best_of(rate, service, hint.s, {p: floors[p][:, hint.s] for p in PHASES}, np.inf)
     for s in np.argsort(total, kind="stable"):
-        if total[s] >= best.value:
+        if total[s] >= best.value or (best.s >= 0 and best.value <= enough):
             break
         if s == hint.s:
             continue
-        found = _least_of(tableau, rate, service, int(s), {p: floors[p][:, s] for p in PHASES}, best.value)
+        found = tableau.best_of(rate, service, int(s), {p: floors[p][:, s] for p in PHASES}, best.value)
         if found.value < best.value:
             best = found
     return best
 
 
-def _lower_bounds(tableau: Tableau, rate: float) -> dict[Phase, Floats]:
-    """(O, S) by phase: the cost of each option if its step were as short as it can be."""
-    table, latency = tableau.table, tableau.latency_s
-    fastest = {
-        phase: np.where(table.runs(phase), latency[phase].min(axis=0, initial=np.inf), 0.0) for phase in STEP_PHASES
-    }
-    every = slice(None)
-    bounds: dict[Phase, Floats] = {}
-    for phase in PHASES:
-        held = np.zeros_like(table.steps)
-        if phase in STEP_PHASES:
-            other = fastest["draft_decode" if phase == "target_verify" else "target_verify"]
-            held = table.steps * (latency[phase] + other)
-        bounds[phase] = tableau.cost(phase, rate, held, every, every)
-    return bounds
+def _can_be_fast(tableau: Tableau, service: Service) -> NDArray[np.bool_]:
+    """(S,) whether the fastest options of a speculation meet the interactivity floor."""
+    table, shortest_s = tableau.table, np.zeros_like(tableau.table.steps)
+    for phase in STEP_PHASES:
+        fastest = tableau.latency_s[phase].min(axis=0, initial=np.inf)
+        shortest_s = shortest_s + np.where(table.runs(phase), fastest, 0.0)
+    return is_fast(table, slice(None), shortest_s, service)
 
 
 def _least_of(
@@ -200,7 +235,7 @@ def _least_of(
     rest = incumbent - prefill.least
     verify, draft = floors["target_verify"], floors["draft_decode"]
     if np.isinf(incumbent):
-        first = _pairs(tableau, rate, service, s, prefill, _smallest(verify), _smallest(draft))
+        first = _pairs(tableau, rate, service, s, prefill, smallest(verify), smallest(draft))
         rest, incumbent = min(rest, first.value - prefill.least), first.value
     else:
         first = NOTHING
@@ -212,15 +247,16 @@ def _least_of(
     return found if found.value < first.value else first
 
 
-def _smallest(values: Floats) -> NDArray[np.intp]:
+def smallest(values: Floats, number: int = _TOP) -> NDArray[np.intp]:
+    """Give the positions of the smallest finite values."""
     finite = np.flatnonzero(np.isfinite(values))
-    return finite[np.argsort(values[finite], kind="stable")[:_TOP]]
+    return finite[np.argsort(values[finite], kind="stable")[:number]]
 
 
 def _without_draft(tableau: Tableau, service: Service, s: int, floors: dict[Phase, Floats]) -> Found:
     """No replicas that draft: the options of verification alone make the step, with the cheapest prefills for each."""
     table = tableau.table
-    fast = _is_fast(table, s, tableau.latency_s["target_verify"][:, s], service)
+    fast = is_fast(table, s, tableau.latency_s["target_verify"][:, s], service)
     prefill = _Prefills.of(tableau, service, s, floors)
     rows = np.arange(len(fast))
     prefills, t, d = prefill.at(rows, np.zeros(len(rows)))
@@ -236,7 +272,8 @@ def _chosen(table: CostTable, s: int, rows: tuple[int, int, int, int]) -> dict[P
     return {phase: row for phase, row in zip(PHASES, rows, strict=True) if table.runs(phase)[s]}
 
 
-def _is_fast(table: CostTable, s: int, step_s: Floats, service: Service) -> NDArray[np.bool_]:
+def is_fast(table: CostTable, s: int | slice, step_s: Floats, service: Service) -> NDArray[np.bool_]:
+    """Whether steps that take these times meet the interactivity floor."""
     if service.floor_tps <= 0:
         return np.isfinite(step_s)
     return np.asarray(step_s * service.floor_tps <= table.tokens_per_step[s] * (1 + _TOLERANCE))
@@ -308,7 +345,7 @@ def _pairs(
     value = tableau.cost("target_verify", rate, held_s, np.broadcast_to(rows[:, None], step_s.shape), s)
     value = value + tableau.cost("draft_decode", rate, held_s, np.broadcast_to(columns[None, :], step_s.shape), s)
     prefills, t, d = prefill.at(np.broadcast_to(rows[:, None], step_s.shape), np.broadcast_to(draft_s, step_s.shape))
-    value = np.where(_is_fast(table, s, step_s, service), value + prefills, np.inf)
+    value = np.where(is_fast(table, s, step_s, service), value + prefills, np.inf)
     if not value.size or not np.isfinite(value.min()):
         return NOTHING
     i, j = np.unravel_index(int(np.argmin(value)), value.shape)
@@ -316,22 +353,9 @@ def _pairs(
     return Found(float(value[i, j]), s, options)
 
 
-def cost_of(tableau: Tableau, rate: float, found: Found) -> float:
-    """Cost of one design at a rate."""
-    step_s = sum(float(tableau.latency_s[p][found.options[p], found.s]) for p in STEP_PHASES if p in found.options)
-    held_s = np.full(1, tableau.table.steps[found.s] * step_s)
-    costs = [tableau.cost(phase, rate, held_s, np.array([o]), found.s) for phase, o in found.options.items()]
-    return float(sum(cost[0] for cost in costs))
-
-
-def never_falls_with_rate(tableau: Tableau) -> bool:
-    """Whether the cost of every option grows with the rate: no pass costs less than the idling that it replaces."""
-    return all(bool((m.per_rate[np.isfinite(m.per_rate)] >= 0).all()) for m in tableau.measures.values())
-
-
 def lower_bound(tableau: Tableau, rate: float) -> float:
     """Bound the least cost at a rate from below, without looking at pairs."""
-    floors = _lower_bounds(tableau, rate)
+    floors = tableau.floors(rate)
     runs = tableau.table.runs
     total = sum(np.where(runs(p), floors[p].min(axis=0, initial=np.inf), 0.0) for p in PHASES)
     return float(np.where(tableau.able, total, np.inf).min(initial=np.inf))
@@ -343,13 +367,14 @@ def reduced(tableau: Tableau, rate: float, most: float) -> CostTable:
     Proof: the bound of an option with the least of every other phase never exceeds the cost of a design that has it,
     and costs never fall with the rate. What the bound puts above ``most`` here stays above it at every larger rate.
     """
-    table, floors = tableau.table, _lower_bounds(tableau, rate)
+    table, floors = tableau.table, tableau.floors(rate)
     runs = {phase: table.runs(phase) for phase in PHASES}
     least_of = {phase: np.where(runs[phase], floors[phase].min(axis=0, initial=np.inf), 0.0) for phase in PHASES}
     total = np.where(tableau.able, sum(least_of.values()), np.inf)
-    columns = np.flatnonzero(total <= most)
+    columns = np.flatnonzero(np.isfinite(total) & (total <= most))
     with np.errstate(invalid="ignore"):
-        keep = {phase: floors[phase] + (total - least_of[phase]) <= most for phase in PHASES}
+        rest = {phase: total - least_of[phase] for phase in PHASES}
+        keep = {p: np.isfinite(floors[p]) & (floors[p] + rest[p] <= most) for p in PHASES}
     return sliced(table, keep, columns)
 
 
@@ -390,15 +415,3 @@ def sliced(table: CostTable, keep: dict[Phase, NDArray[np.bool_]], columns: NDAr
         table.through_target_s[verify],
         table.through_draft_s[verify],
     )
-
-
-def with_tie_break(tableau: Tableau, energy: Tableau, weight: float) -> Tableau:
-    """Add a small weight of another measure to a tableau's, so that it decides between equals."""
-    measures = {
-        phase: Measure(
-            tableau.measures[phase].per_replica + weight * energy.measures[phase].per_replica,
-            tableau.measures[phase].per_rate + weight * energy.measures[phase].per_rate,
-        )
-        for phase in PHASES
-    }
-    return replace(tableau, measures=measures)

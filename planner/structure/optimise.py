@@ -1,6 +1,7 @@
 """Every aim from one function, the least cost of a workload at a rate under service limits.
 
-Where workloads share nothing but one budget, the fleet's least cost is the sum of the workloads' own. It never falls
+Where workloads share nothing but one budget, the fleet's least cost is the sum of the workloads' own. One workload
+alone may also have stocks, nodes, links and several budgets: see ``planner.structure.coupled``. The cost never falls
 when the rate rises or a service limit gets stricter: a design that carries more also carries less, and one that meets a
 stricter limit meets a looser one. So throughput, interactivity and TTFT are found by bisection on that step function,
 down to neighbouring floating-point numbers where need be; what bisection rules out is the proven bound.
@@ -22,17 +23,15 @@ from planner.options import CostTable
 from planner.question import Aim, Question, Solution, is_maximized, relative_gap
 from planner.rates import NOTHING_BOUNDS, knows_power
 from planner.schema.scenario import Scenario
+from planner.structure.coupled import Coupled, Measured
 from planner.structure.least import (
     NOTHING,
     Found,
     Service,
     Tableau,
-    cost_of,
     least,
     lower_bound,
-    never_falls_with_rate,
     reduced,
-    with_tie_break,
 )
 from planner.words import STEP_PHASES
 
@@ -64,23 +63,38 @@ def budgets_of(scenario: Scenario) -> list[tuple[Kind, float]]:
 
 
 def separates(scenario: Scenario, question: Question) -> bool:
-    """Whether workloads share nothing but one budget, and the aim is that budget's own measure, a rate or a service.
+    """Whether the structure answers: one workload, or several that share nothing but one budget.
 
-    Inventories, nodes, racks, shares, shared pools and transfers couple choices, and so do two budgets; those need the
-    program.
+    Racks, shares and shared pools couple choices in other ways; those need the program.
     """
-    servers = scenario.servers
-    coupled = scenario.transfers is not None or scenario.limits.inventory or scenario.shared_pools or servers.racks
-    if coupled or scenario.max_shares > 1 or servers.by_node or question.aim == "devices":
+    if scenario.shared_pools or scenario.servers.racks or scenario.max_shares > 1:
         return False
-    if servers.min_batch_fill > 0 and question.aim in ("throughput", "rate"):
+    if scenario.servers.min_batch_fill > 0 and question.aim in ("throughput", "rate"):
         return False  # a batch too large for a small rate may fill at a larger one: cost can fall as the rate rises
-    budgets = budgets_of(scenario)
+    return len(scenario.workloads) == 1 or shares_one_budget(scenario, question)
+
+
+def shares_one_budget(scenario: Scenario, question: Question) -> bool:
+    """Whether there is at most one budget, the aim is its own measure, a rate or a service, and nothing else is shared.
+
+    Inventories, nodes and transfers couple phases, and so do two budgets.
+    """
+    if scenario.transfers is not None or scenario.limits.inventory or scenario.servers.by_node:
+        return False
+    kinds = [kind for kind, _ in budgets_of(scenario)]
     if question.aim in ("power", "cost"):
-        return not budgets or [question.aim] == [kind for kind, _ in budgets]
+        return kinds in ([], [question.aim])
     if question.aim == "energy":
-        return not budgets or ([kind for kind, _ in budgets] == ["power"] and scenario.power_basis == "forward")
-    return len(budgets) == 1 or (not budgets and question.aim not in ("throughput", "rate"))
+        return not kinds or (kinds == ["power"] and scenario.power_basis == "forward")
+    return question.aim != "devices" and len(kinds) <= 1
+
+
+@dataclass(frozen=True)
+class Coupling:
+    """What the phases of a single workload share: budgets of other measures, and the device type that is counted."""
+
+    budgets: tuple[tuple[Kind, float], ...]
+    device: str | None = None
 
 
 @dataclass
@@ -89,21 +103,33 @@ class _Fleet:
 
     scenario: Scenario
     tables: Tables
-    kind: Kind
+    kind: Measured
     budget: float
+    coupled: Coupling | None = None
     tableaus: dict[str, Tableau] = field(default_factory=dict)
     services: dict[str, Service] = field(default_factory=dict)
     last: Designs = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.tableaus = {name: Tableau.of(self.scenario, table, self.kind) for name, table in self.tables.items()}
+        self.tableaus = {name: self._tableau(table) for name, table in self.tables.items()}
         self.services = {name: Service.of(self.scenario, name) for name in self.tables}
 
-    def least(self, rates: Rates, stricter: Stricter = _own) -> tuple[float, Designs]:
-        """Give the least cost of all workloads within the budget, and their designs; infinite where there is none."""
+    def _tableau(self, table: CostTable) -> Tableau:
+        if self.coupled is not None:
+            return Coupled.sharing(self.scenario, table, self.kind, self.coupled.budgets, self.coupled.device)
+        assert self.kind != "devices"  # only a fleet that is shared counts them
+        return Tableau.of(self.scenario, table, self.kind)
+
+    def least(self, rates: Rates, stricter: Stricter = _own, any_will_do: bool = False) -> tuple[float, Designs]:
+        """Give the least cost of all workloads within the budget, and their designs; infinite where there is none.
+
+        ``any_will_do``: one workload's design within the budget need not be its cheapest.
+        """
         total, designs = 0.0, {}
+        enough = self.budget if any_will_do and len(self.tableaus) == 1 else -np.inf
         for name, tableau in self.tableaus.items():
-            found = least(tableau, rates[name], stricter(name, self.services[name]), self.last.get(name, NOTHING))
+            service, last = stricter(name, self.services[name]), self.last.get(name, NOTHING)
+            found = least(tableau, rates[name], service, last, enough)
             total += found.value
             if not total <= self.budget * (1 + _ROUNDING) or np.isinf(total):
                 return np.inf, {}
@@ -116,12 +142,15 @@ class _Fleet:
 
         The last designs may still fit; the sum of lower bounds may already be too much.
         """
-        most = self.budget * (1 + _ROUNDING)
-        if self.last and self.cost(rates, self.last) <= most:
+
+        def within(cost: float) -> bool:
+            return np.isfinite(cost) and cost <= self.budget * (1 + _ROUNDING)
+
+        if self.last and within(self.cost(rates, self.last)):
             return True
-        if sum(lower_bound(tableau, rates[name]) for name, tableau in self.tableaus.items()) > most:
+        if not within(sum(lower_bound(tableau, rates[name]) for name, tableau in self.tableaus.items())):
             return False
-        return bool(self.least(rates)[1])
+        return bool(self.least(rates, any_will_do=True)[1])
 
     def drop_what_is_too_dear(self, rates: Rates) -> None:
         """Keep only what the budget allows some workload at these rates or above, the others at their least."""
@@ -129,39 +158,46 @@ class _Fleet:
         for name, tableau in list(self.tableaus.items()):
             most = self.budget * (1 + 2 * _ROUNDING) - total + designs[name].value
             self.tables = {**self.tables, name: reduced(tableau, rates[name], most)}
-            self.tableaus[name] = Tableau.of(self.scenario, self.tables[name], self.kind)
+            self.tableaus[name] = self._tableau(self.tables[name])
         self.last = {}
 
     def cost(self, rates: Rates, designs: Designs) -> float:
         """Cost of given designs."""
-        return sum(cost_of(self.tableaus[name], rates[name], found) for name, found in designs.items())
+        return sum(self.tableaus[name].cost_of(rates[name], found) for name, found in designs.items())
 
     def least_power_among_equals(self, rates: Rates, stricter: Stricter, designs: Designs) -> Designs:
         """Break ties: among designs of the same cost take the least power, or energy where power is the cost."""
         kind: Kind = "power" if self.kind != "power" and knows_power(self.scenario, self.tables) else "energy"
         if self.kind == kind or (self.kind == "power" and self.scenario.power_basis == "forward"):
             return designs
-        other = _Fleet(self.scenario, self.tables, kind, np.inf)
+        other = _Fleet(self.scenario, self.tables, kind, np.inf, None if self.coupled is None else Coupling(()))
         cost, second = self.cost(rates, designs), other.cost(rates, designs)
         if cost <= 0 or second <= 0:
             return designs
         weight = _TIE * cost / second
         chosen = {}
         for name, tableau in self.tableaus.items():
-            weighted = with_tie_break(tableau, other.tableaus[name], weight)
+            weighted = tableau.with_tie_break(other.tableaus[name], weight)
             chosen[name] = least(weighted, rates[name], stricter(name, self.services[name]), designs[name])
         good = self.cost(rates, chosen) <= min(cost * (1 + _ROUNDING), self.budget * (1 + _ROUNDING))
         return chosen if good else designs
 
 
-def _measure_kind(scenario: Scenario, tables: Tables, aim: Aim) -> tuple[Kind, float]:
-    """Give what is minimized inside: the budget's measure, else the aim's own, else power where it is known."""
-    for kind, budget in budgets_of(scenario):
-        return kind, budget
-    own: dict[Aim, Kind] = {"power": "power", "cost": "cost", "energy": "energy"}
-    if aim in own:
-        return own[aim], np.inf
-    return ("power" if knows_power(scenario, tables) else "energy"), np.inf
+def _fleet_of(scenario: Scenario, tables: Tables, question: Question) -> _Fleet:
+    """Choose what is minimized inside: the aim's own measure, else a budget's, else power where it is known.
+
+    Where workloads share one budget it is that budget's: for the aims allowed, its least is the aim's own too.
+    """
+    budgets = budgets_of(scenario)
+    own: dict[Aim, Measured] = {"power": "power", "cost": "cost", "energy": "energy", "devices": "devices"}
+    most_of: dict[Measured, float] = dict(budgets)
+    else_: Measured = "power" if knows_power(scenario, tables) else "energy"
+    if shares_one_budget(scenario, question):
+        kind = next(iter(most_of), own.get(question.aim, else_))
+        return _Fleet(scenario, tables, kind, most_of.get(kind, np.inf))
+    kind = own[question.aim] if question.aim in own else next(iter(most_of), else_)
+    others = tuple(budget for budget in budgets if budget[0] != kind)
+    return _Fleet(scenario, tables, kind, most_of.get(kind, np.inf), Coupling(others, question.device))
 
 
 def optimise(scenario: Scenario, tables: Tables, question: Question) -> Solution | None:
@@ -175,9 +211,9 @@ def optimise(scenario: Scenario, tables: Tables, question: Question) -> Solution
     if not separates(scenario, question):
         return None
     start = time.perf_counter()
-    kind, budget = _measure_kind(scenario, tables, question.aim)
-    fleet = _Fleet(scenario, tables, kind, budget)
-    if not all(never_falls_with_rate(tableau) for tableau in fleet.tableaus.values()):
+    fleet = _fleet_of(scenario, tables, question)
+    by_rate = question.aim in ("throughput", "rate")
+    if by_rate and not all(tableau.never_falls_with_rate() for tableau in fleet.tableaus.values()):
         return None
     answer = _ANSWERS[question.aim](fleet, question)
     if answer is None:
@@ -216,7 +252,8 @@ def _throughput(fleet: _Fleet, question: Question) -> Answer | None:
     low = max(max(asked), _ALMOST_NOTHING * high)
     if low > high * (1 + _ROUNDING) or not fleet.least(rates(low))[1]:
         return None
-    if fleet.scenario.counts == "fractional" and not fleet.scenario.servers.spare_replicas:
+    proportional = fleet.scenario.counts == "fractional" and not fleet.scenario.servers.spare_replicas
+    if proportional and fleet.coupled is None:
         cost, designs = fleet.least(rates(low))
         return rates(low * fleet.budget / cost), _own, designs, None
     if fleet.fits(rates(high)):
@@ -375,7 +412,7 @@ def _value(fleet: _Fleet, question: Question, rates: Rates, designs: Designs) ->
         return _worst_ttft(fleet, question, designs)
     if aim == "energy":
         return _energy_j_per_token(fleet, designs)
-    return fleet.cost(rates, designs) if aim in ("power", "cost") else 0.0
+    return fleet.cost(rates, designs) if aim in ("power", "cost", "devices") else 0.0
 
 
 def _energy_j_per_token(fleet: _Fleet, designs: Designs) -> float:
@@ -384,8 +421,8 @@ def _energy_j_per_token(fleet: _Fleet, designs: Designs) -> float:
     figure = 0.0
     for name, found in designs.items():
         table = fleet.tables[name]
-        energy = sum(float(table.energy_per_request_j(phase)[o, found.s]) for phase, o in found.options.items())
-        figure += workloads[name].mix / total * energy / workloads[name].osl_tokens
+        energy_j = request_metrics(fleet.scenario, found.design(table), table).energy_j
+        figure += workloads[name].mix / total * energy_j / workloads[name].osl_tokens
     return figure
 
 
@@ -397,5 +434,6 @@ _ANSWERS: dict[Aim, Callable[[_Fleet, Question], Answer | None]] = {
     "power": _at_rates,
     "cost": _at_rates,
     "energy": _at_rates,
+    "devices": _at_rates,
     "any": _at_rates,
 }
