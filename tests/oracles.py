@@ -591,8 +591,9 @@ def same_design(one: Point, design: Any) -> bool:
         for phase, option in design.options.items()
         if option is not None
     }
-    speculation = design.speculation
-    return (one.proposer, one.draft_length, one.places) == (speculation.proposer, speculation.draft_length, placed)
+    s = design.speculation
+    same_way = (one.proposer, one.draft_length, one.nodes) == (s.proposer, s.draft_length, s.nodes)
+    return same_way and (one.layout, one.places) == (s.layout, placed)
 
 
 def point_of(scenario: Any, design: Any) -> Point:

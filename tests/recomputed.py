@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import fleet_oracles as oracles
+import oracles as loops
 import pytest
 
 from planner.assemble import (
@@ -45,6 +46,23 @@ def assert_optimal(scenario: Scenario, best: oracles.Best | None, found: Solutio
     assert found.value == near(best.value)
     assert found.gap <= CLOSED_GAP
     assert_holds(scenario, found, best.value)
+
+
+def assert_one_optimal(scenario: Scenario, best: loops.Best, found: Solution) -> None:
+    """As ``assert_optimal`` for one workload with private pools, whatever its layouts."""
+    if not best.feasible:
+        assert (found.status, found.designs, found.value) == ("infeasible", (), None)
+        return
+    assert found.status == "optimal"
+    assert found.value == near(best.value)
+    assert found.gap <= CLOSED_GAP
+    ((design, rate),) = found.designs
+    point = loops.point_of(scenario, design)
+    assert loops.serves(scenario, point)
+    assert loops.affordable(scenario, point, rate * (1 - RELATIVE))
+    assert loops.figure(scenario, point, rate, scenario.objective) == near(best.value)
+    asked = loops.question_rate(scenario)
+    assert rate == (pytest.approx(asked, rel=RELATIVE) if asked is not None else near(best.rate_rps))
 
 
 def assert_holds(scenario: Scenario, found: Solution, value: float) -> None:

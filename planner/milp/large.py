@@ -8,6 +8,7 @@ from dataclasses import replace
 from planner.assemble import deploy, objective_value
 from planner.bounds import largest_rates, runnable, usable
 from planner.measure import Kind
+from planner.milp.program import NOTHING, rate_unit_rps
 from planner.milp.program import optimise as solve_program
 from planner.milp.relaxation import Relaxation, Relaxed, relaxed, solve_relaxation, tables_of_columns, tables_within
 from planner.options import CostTable
@@ -103,6 +104,8 @@ def _packed(problem: Relaxed, found: Relaxation, seconds: float, start: float) -
             packing, problem.weights, asked, bound, _ATTEMPTS, lambda: time.perf_counter() - begin < seconds
         )
         rates = {name: scale * weight for name, weight in problem.weights.items()}
+        if max(rates.values()) <= NOTHING * rate_unit_rps(scenario, problem.tables, {}):
+            return None  # all that is left is rounding: such a plan serves nothing
     if designs is None:
         return None
     frugal = _frugal(problem).at(rates, _ATTEMPTS) if question.rates is None else None

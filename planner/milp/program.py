@@ -17,7 +17,7 @@ from planner.milp.constraints import Transfers
 from planner.milp.objective import Goal, goal_of
 from planner.milp.solver import FEASIBILITY, Linear, Outcome, Program, solve
 from planner.milp.variables import Slot, add_devices, add_pools, add_slot
-from planner.options import CostTable, Option, model_of
+from planner.options import CostTable, Option, models_of
 from planner.question import CLOSED_GAP, Question, Solution, question_of, relative_gap
 from planner.rates import NOTHING_BOUNDS, knows_power
 from planner.schema.scenario import Scenario
@@ -25,7 +25,7 @@ from planner.words import PHASES, Phase, Status
 
 _NO_SHARE = 1e-7
 # Largest rate, in rate units, that is none at all: a plan that serves nothing is no plan.
-_NOTHING = 1e-9
+NOTHING = 1e-9
 
 
 @dataclass
@@ -52,7 +52,7 @@ def assemble(scenario: Scenario, tables: dict[str, CostTable], question: Questio
     """
     rates = question.rates
     most = {**question.out_of_reach, **(rates or {})}
-    unit = _rate_unit_rps(scenario, tables, most)
+    unit = rate_unit_rps(scenario, tables, most)
     program = Program("phaseplan")
     slots = [
         add_slot(program, scenario, table, (index, share), unit, most)
@@ -99,7 +99,8 @@ def _forward_w(slots: Sequence[Slot], transfers: Sequence[Transfers]) -> Linear:
     return total
 
 
-def _rate_unit_rps(scenario: Scenario, tables: dict[str, CostTable], most: dict[str, float]) -> float:
+def rate_unit_rps(scenario: Scenario, tables: dict[str, CostTable], most: dict[str, float]) -> float:
+    """Give the largest rate that the limits may allow any workload: rates are in units of it."""
     rates = [most.get(name, np.inf) for name in tables]
     largest = [
         rate if np.isfinite(rate) else _largest_rate(scenario, tables[name])
@@ -151,7 +152,7 @@ def optimise(
     if not outcome.has_incumbent:
         status: Status = "infeasible" if outcome.termination == "infeasible" else "no_incumbent"
         return Solution(status, (), None, None, None, time.perf_counter() - start, "program")
-    if built.goal.aim in ("throughput", "rate") and outcome.objective > -_NOTHING:
+    if built.goal.aim in ("throughput", "rate") and outcome.objective > -NOTHING:
         return Solution("infeasible", (), None, None, None, time.perf_counter() - start, "program")
     reached = outcome.objective
     if polish:
@@ -229,9 +230,9 @@ def _with_needed_models(scenario: Scenario, designs: list[tuple[Design, float]])
     run: dict[Option, set[str]] = {}
     for design, _ in designs:
         for phase, option in design.options.items():
-            model = model_of(scenario, phase, design.speculation.proposer)
-            if option is not None and model is not None:
-                run.setdefault(replace(option, batch_size=1), set()).add(model)
+            if option is not None:
+                own = models_of(scenario, phase, design.speculation)
+                run.setdefault(replace(option, batch_size=1), set()).update(own)
 
     def needed(option: Option | None) -> Option | None:
         if option is None or not option.models:

@@ -77,9 +77,9 @@ def separates(scenario: Scenario, question: Question) -> bool:
 def shares_one_budget(scenario: Scenario, question: Question) -> bool:
     """Whether there is at most one budget, the aim is its own measure, a rate or a service, and nothing else is shared.
 
-    Inventories, nodes and transfers couple phases, and so do two budgets.
+    Inventories and nodes couple workloads, and so do two budgets; links couple only the phases of each.
     """
-    if scenario.transfers is not None or scenario.limits.inventory or scenario.servers.by_node:
+    if scenario.limits.inventory or scenario.servers.by_node:
         return False
     kinds = [kind for kind, _ in budgets_of(scenario)]
     if question.aim in ("power", "cost"):
@@ -91,7 +91,7 @@ def shares_one_budget(scenario: Scenario, question: Question) -> bool:
 
 @dataclass(frozen=True)
 class Coupling:
-    """What the phases of a single workload share: budgets of other measures, and the device type that is counted."""
+    """What the phases of a workload share besides links: budgets of other measures, the device type that is counted."""
 
     budgets: tuple[tuple[Kind, float], ...]
     device: str | None = None
@@ -194,7 +194,8 @@ def _fleet_of(scenario: Scenario, tables: Tables, question: Question) -> _Fleet:
     else_: Measured = "power" if knows_power(scenario, tables) else "energy"
     if shares_one_budget(scenario, question):
         kind = next(iter(most_of), own.get(question.aim, else_))
-        return _Fleet(scenario, tables, kind, most_of.get(kind, np.inf))
+        coupling = None if scenario.transfers is None else Coupling(())
+        return _Fleet(scenario, tables, kind, most_of.get(kind, np.inf), coupling)
     kind = own[question.aim] if question.aim in own else next(iter(most_of), else_)
     others = tuple(budget for budget in budgets if budget[0] != kind)
     return _Fleet(scenario, tables, kind, most_of.get(kind, np.inf), Coupling(others, question.device))
@@ -212,10 +213,10 @@ def optimise(scenario: Scenario, tables: Tables, question: Question) -> Solution
         return None
     start = time.perf_counter()
     fleet = _fleet_of(scenario, tables, question)
-    by_rate = question.aim in ("throughput", "rate")
+    by_rate = question.aim == "rate" or (question.aim == "throughput" and question.rates is None)
     if by_rate and not all(tableau.never_falls_with_rate() for tableau in fleet.tableaus.values()):
         return None
-    answer = _ANSWERS[question.aim](fleet, question)
+    answer = (_ANSWERS[question.aim] if by_rate or question.aim != "throughput" else _at_rates)(fleet, question)
     if answer is None:
         return Solution("infeasible", (), None, None, None, time.perf_counter() - start, "structure")
     rates, stricter, designs, bound = answer
