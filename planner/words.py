@@ -19,6 +19,7 @@ ProposerKind = Literal["draft_model", "eagle3"]
 Status = Literal["optimal", "feasible", "infeasible", "no_incumbent"]
 Confidence = Literal["read", "derived", "recalled", "assumed"]
 CountUnit = Literal["devices", "request_slots"]
+FrontMethod = Literal["exact"]
 
 PHASES: tuple[Phase, ...] = get_args(Phase)
 DRAFT_PHASES: tuple[Phase, ...] = ("draft_prefill", "draft_decode")
@@ -26,6 +27,7 @@ STEP_PHASES: tuple[Phase, ...] = ("target_verify", "draft_decode")
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
 COUNTS: tuple[Counts, ...] = get_args(Counts)
 POWER_BASES: tuple[PowerBasis, ...] = get_args(PowerBasis)
+FRONT_METHODS: tuple[FrontMethod, ...] = get_args(FrontMethod)
 
 OBJECTIVE_UNITS: dict[Objective, str] = {
     "throughput": "tok/s",

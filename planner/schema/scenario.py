@@ -25,6 +25,7 @@ from planner.schema.base import (
     Document,
     Fraction,
     Name,
+    NonNegative,
     Positive,
     PositiveFraction,
     PositiveTokens,
@@ -169,6 +170,19 @@ class Transfers(Document):
     kv_exposed_share: Fraction = 1.0
 
 
+class ReferencePoint(Document):
+    """Where the hypervolume of a front is measured from; fix it to compare fronts of different scenarios."""
+
+    interactivity_tps: NonNegative = 0.0
+    energy_j_per_token: Positive
+
+
+class FrontSettings(Document):
+    """How a front is measured. Without a reference point it follows from the exact front (docs/front.md)."""
+
+    reference_point: ReferencePoint | None = None
+
+
 class Scenario(Document):
     """A question with everything that is needed to answer it. Holds its catalog."""
 
@@ -195,6 +209,7 @@ class Scenario(Document):
     host_factor: Annotated[float, Field(ge=1, le=10)] = 1.0
     pue: Annotated[float, Field(ge=1, le=10)] = 1.0
     transfers: Transfers | None = None
+    front: FrontSettings = FrontSettings()
     assumptions: Annotated[tuple[str, ...], Field(strict=False)] = ()
 
     @model_validator(mode="after")

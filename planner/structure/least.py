@@ -88,7 +88,7 @@ class Tableau:
         count = np.ceil(finite - COUNT_TOLERANCE * np.maximum(1.0, finite))
         return np.where(np.isfinite(need), np.maximum(count, finite > 0), np.inf)
 
-    def cost(self, phase: Phase, rate: float, held_s: Floats, rows: slice | Floats, s: int | slice) -> Floats:
+    def cost(self, phase: Phase, rate: float, held_s: Floats, rows: slice | Indices, s: int | slice) -> Floats:
         """Cost of options of a phase at a rate.
 
         Parameters
