@@ -44,7 +44,18 @@ INSIDE = {
     "planner.front": ["geometry", "asked", "structure", "sweep", "recipe"],
     "planner.roofline": ["arrays", "counts", "hardware", "memory", "power", "passes", "option"],
     "planner.validate": ["predict", "summary"],
-    "planner.report": ["files", "numbers", "sentences", "tables", "views", "cards", "markdown", "terminal", "figure"],
+    "planner.report": [
+        "files",
+        "numbers",
+        "sentences",
+        "tables",
+        "views",
+        "front",
+        "cards",
+        "markdown",
+        "terminal",
+        "figure",
+    ],
 }
 
 
