@@ -183,6 +183,15 @@ class FrontSettings(Document):
     reference_point: ReferencePoint | None = None
 
 
+class ReportSettings(Document):
+    """What a report draws besides.
+
+    ``draft_ms_per_token``: other speeds of the drafter; null: half and a fifth of its own time.
+    """
+
+    draft_ms_per_token: Annotated[tuple[Positive, ...], Field(strict=False, max_length=6)] | None = None
+
+
 class Scenario(Document):
     """A question with everything that is needed to answer it. Holds its catalog."""
 
@@ -210,6 +219,7 @@ class Scenario(Document):
     pue: Annotated[float, Field(ge=1, le=10)] = 1.0
     transfers: Transfers | None = None
     front: FrontSettings = FrontSettings()
+    report: ReportSettings = ReportSettings()
     assumptions: Annotated[tuple[str, ...], Field(strict=False)] = ()
 
     @model_validator(mode="after")
