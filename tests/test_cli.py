@@ -34,6 +34,7 @@ HELPS = {
     "plan": [],
     "evaluate": ["evaluate"],
     "pareto": ["pareto"],
+    "report": ["report"],
     "profile": ["profile"],
     "validate": ["validate"],
     "catalog": ["catalog"],

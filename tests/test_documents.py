@@ -82,7 +82,7 @@ def file_data(path):
     return json.loads(json.dumps(parse_file(str(path))[0].data))
 
 
-DOCUMENTS = ["catalog", "scenario", "plan", "evaluation", "front"]
+DOCUMENTS = ["catalog", "scenario", "plan", "evaluation", "front", "review"]
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)

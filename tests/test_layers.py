@@ -29,6 +29,7 @@ LAYERS = [
     {"planner.whatif"},
     {"planner.solve"},
     {"planner.given", "planner.front"},
+    {"planner.review"},
     {"planner.cli", "planner.fit"},
     {"planner.__main__"},
 ]
@@ -37,24 +38,27 @@ BESIDE = {"planner.read", "planner.report"}
 KNOWN_BESIDE = {"planner.errors", "planner.words", "planner.schema"}
 
 INSIDE = {
-    "planner.schema": ["base", "names", "hardware", "catalog", "scenario", "documents", "front", "validation"],
+    "planner.schema": [
+        "base",
+        "names",
+        "hardware",
+        "catalog",
+        "scenario",
+        "documents",
+        "front",
+        "review",
+        "validation",
+    ],
     "planner.read": ["yaml_tree", "library", "locate", "overrides", "load", "measurements"],
     "planner.structure": ["staircase", "least", "optimise"],
     "planner.milp": ["solver", "variables", "constraints", "objective", "program", "relaxation", "large"],
     "planner.front": ["geometry", "asked", "structure", "sweep", "recipe"],
     "planner.roofline": ["arrays", "counts", "hardware", "memory", "power", "passes", "option"],
     "planner.validate": ["predict", "summary"],
+    "planner.review": ["curves", "ways", "roofs", "recipe"],
     "planner.report": [
-        "files",
-        "numbers",
-        "sentences",
-        "tables",
-        "views",
-        "front",
-        "cards",
-        "markdown",
-        "terminal",
-        "figure",
+        *("files", "numbers", "sentences", "tables", "views", "front", "cards", "markdown", "terminal", "figure"),
+        *("charts", "draw", "sections", "points", "page"),
     ],
 }
 
@@ -176,6 +180,8 @@ def test_the_package_itself_imports_nothing():
         ("highspy", set()),
         ("optuna", set()),
         ("moocore", {"planner.front.geometry"}),
+        ("vl_convert", {"planner.report.draw"}),
+        ("jinja2", {"planner.report.page"}),
         ("yaml", {"planner.read.yaml_tree"}),
     ],
 )

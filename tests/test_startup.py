@@ -7,7 +7,19 @@ import sys
 
 import pytest
 
-HEAVY = {"pydantic", "pydantic_core", "numpy", "pulp", "highspy", "yaml", "rich", "optuna", "moocore"}
+HEAVY = {
+    "pydantic",
+    "pydantic_core",
+    "numpy",
+    "pulp",
+    "highspy",
+    "yaml",
+    "rich",
+    "optuna",
+    "moocore",
+    "jinja2",
+    "vl_convert",
+}
 SOLVERS = {"pulp", "highspy", "optuna"}
 SCRIPT = (
     "import json, sys\nfrom planner.cli import run\ntry:\n    run(sys.argv[1:])\nfinally:\n"
@@ -29,6 +41,7 @@ def loaded(*arguments, **environment):
         ["--version"],
         ["evaluate", "--help"],
         ["pareto", "--help"],
+        ["report", "--help"],
         ["catalog", "show", "--help"],
         ["scenario", "--help"],
         ["schema", "--help"],

@@ -89,7 +89,7 @@ def sources_table(catalog: Catalog, entries: Sequence[Entry]) -> Table:
         key for entry in entries for key in ([entry.source] if entry.source else []) + list(entry.sources.values())
     )
     rows = tuple((key, _citation(catalog, key)) for key in cited)
-    return Table("Sources", ("source", "what"), rows, left=2)
+    return Table("", ("source", "what"), rows, left=2)
 
 
 def _citation(catalog: Catalog, key: str) -> str:

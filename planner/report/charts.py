@@ -90,9 +90,11 @@ def charts_of(review: Review) -> list[Chart]:
 # --------------------------------------------------------------------------------------------------- shared parts
 
 
-def spec_of(width: int, height: int, layers: list[Spec], **more: Any) -> Spec:  # noqa: ANN401
-    """Wrap layers into a whole specification."""
-    narrow = width < 400
+def spec_of(width: int, height: int, layers: list[Spec], legend_columns: int = 1) -> Spec:
+    """Wrap layers into a whole specification.
+
+    Where a browser draws with a wider font than was measured with, words still have room: legends stand in few columns.
+    """
     return {
         "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
         "width": width,
@@ -119,14 +121,13 @@ def spec_of(width: int, height: int, layers: list[Spec], **more: Any) -> Spec:  
                 "labelFontSize": 11,
                 "labelLimit": 0,
                 "orient": "top",
-                "direction": "vertical" if narrow else "horizontal",
-                "columns": 1 if narrow else 2,
+                "columns": legend_columns,
+                "columnPadding": 32,
                 "symbolStrokeWidth": 2,
                 "title": None,
             },
             "view": {"stroke": None},
         },
-        **more,
     }
 
 
@@ -184,14 +185,14 @@ def way_scales(ways: list[Way]) -> dict[str, Spec]:
     }
 
 
-def option_lines(deployment: doc.Deployment, counted: bool = True) -> list[str]:
+def option_lines(deployment: doc.Deployment) -> list[str]:
     """Write where each phase runs, and on how many replicas."""
     lines = []
     for phase in PHASES:
         place = deployment.placements[phase]
         if place is not None:
-            count = f", {figure(place.replicas, 3)} replicas busy" if counted else ""
-            lines.append(f"{phase_words(phase)}: {option_words(place)}{count}")
+            count = f"{figure(place.replicas, 3)} replicas"
+            lines.append(f"{phase_words(phase)}: {option_words(place)}, {count}")
     return lines
 
 
@@ -221,7 +222,7 @@ def front_chart(review: Review) -> Chart:
         ways = [way for way in review.ways if way.front]
         names = ["front of all designs", *map(way_words, ways)]
         colours, dashes = [BAND, *(STYLES[w.name][0] for w in ways)], [[1, 0], *(STYLES[w.name][1] for w in ways)]
-        legend = {"symbolType": "stroke", "columns": 1}
+        legend = {"symbolType": "stroke"}
         nominal = {"field": "way", "type": "nominal"}
         color = {**nominal, "scale": {"domain": names, "range": colours}, "legend": legend}
         dash = {**nominal, "scale": {"domain": names, "range": dashes}}
@@ -242,11 +243,11 @@ def front_chart(review: Review) -> Chart:
         layers.append(layer("point", rows, described, filled=True, size=40, opacity=1, color=INK))
         layers += _floors(review, left, x)
         layers += _knee(review, described, place)
-        layers += _plan_mark(review, described, place)
+        layers += _plan_mark(review, described, place, left + 0.35 * (max(tps) - left))
         return spec_of(width, 300 if width < 400 else 380, layers)
 
     caption = (
-        "Each black point is a design that no other beats in both figures; what lies left of and above the band is"
+        "Each point on the band is a design that no other beats in both figures; what lies left of and above it is"
         " possible, what lies right of and below it is not. Thin lines: the fronts of the usual ways to deploy."
     )
     return Chart("front", "Interactivity against energy", caption, draw, large=True)
@@ -331,7 +332,8 @@ def plan_energy(review: Review) -> tuple[float, float] | None:
     return min(one.metrics.interactivity_tps for one in plan.deployments), watts / plan.totals.throughput_tps
 
 
-def _plan_mark(review: Review, described: Spec, place: Spec) -> list[Spec]:
+def _plan_mark(review: Review, described: Spec, place: Spec, left: float) -> list[Spec]:
+    """Mark the plan; its name stands beside it, on the side where there is room: right where it lies far ``left``."""
     at = plan_energy(review)
     if at is None or review.plan is None:
         return []
@@ -350,8 +352,8 @@ def _plan_mark(review: Review, described: Spec, place: Spec) -> list[Spec]:
             [row],
             {**place, "text": {"field": "text"}},
             dy=-13,
-            dx=-6,
-            align="right",
+            dx=6 if at[0] < left else -6,
+            align="left" if at[0] < left else "right",
             color=RED,
             fontSize=12,
             fontWeight="bold",
@@ -391,7 +393,6 @@ def _curve_chart(
                         way_words(way),
                         f"D {one.draft_length}: {figure(value(one))} {unit}",
                         f"{figure(one.metrics.tokens_per_step, 3)} tokens per step",
-                        *option_lines(one, counted=False),
                     ),
                 }
                 for one in way.curve.points
@@ -500,7 +501,8 @@ def tokens_chart(ways: list[Way]) -> Chart:
         x = length_axis(width)
         y = quantity("value", "E(D) [output tokens per step]", scale={"zero": True})
         names, colours = [f"by {name}" for name in proposers], list(ROOF_COLOURS[: len(proposers)])
-        color = {"field": "by", "type": "nominal", "scale": {"domain": names, "range": colours}}
+        scale = {"domain": names, "range": colours}
+        color = {"field": "by", "type": "nominal", "scale": scale, "legend": {"symbolType": "stroke"}}
         layers = []
         for name, way in proposers.items():
             assert way.curve is not None
@@ -536,7 +538,11 @@ def speed_charts(review: Review) -> list[Chart]:
         names = [f"{figure(speed.draft_ms_per_token)} ms per draft token" for speed in review.speeds]
         dashes = [[1, 0], [6, 3], [2, 2], [8, 2, 2, 2], [4, 4], [1, 3]]
         nominal = {"field": "speed", "type": "nominal"}
-        color = {**nominal, "scale": {"domain": names, "range": list(ROOF_COLOURS[: len(names)])}}
+        color = {
+            **nominal,
+            "scale": {"domain": names, "range": list(ROOF_COLOURS[: len(names)])},
+            "legend": {"symbolType": "stroke"},
+        }
         dash = {**nominal, "scale": {"domain": names, "range": dashes[: len(names)]}}
         layers: list[Spec] = []
         tops: list[Spec] = []
@@ -549,7 +555,6 @@ def speed_charts(review: Review) -> list[Chart]:
                     "hover": hover(
                         name,
                         f"D {one.draft_length}: {figure(one.metrics.interactivity_tps)} output tokens/s per user",
-                        *option_lines(one, counted=False),
                     ),
                 }
                 for one in speed.curve.points
@@ -585,7 +590,7 @@ def energy_chart(way: Way, ways: list[Way]) -> Chart:
             "order": {"field": "order", "type": "quantitative"},
             "description": {"field": "hover"},
         }
-        return spec_of(width, 240, [layer("bar", rows, encoding)])
+        return spec_of(width, 240, [layer("bar", rows, encoding)], legend_columns=2)
 
     caption = "Forward energy per output token, by phase; the axis is the same for all ways."
     return Chart(f"energy-{way.name.replace('_', '-')}", f"Energy by phase, {way_words(way)}", caption, draw)
@@ -671,7 +676,7 @@ def roof_chart(review: Review) -> Chart:
             layer("line", lines, {"x": x, "y": y, "color": color}, strokeWidth=2),
             layer("point", marks, described, filled=True, size=80, opacity=1),
         ]
-        return spec_of(width, 280, layers)
+        return spec_of(width, 280, layers, legend_columns=1 if width < 400 else 2)
 
     caption = (
         "Lines: peak and bandwidth of the data sheets. A phase under the slope waits for memory, one under the flat"

@@ -91,7 +91,7 @@ def points_table(front: Front, rows: Sequence[int]) -> Table:
         notes.append(f"{len(rows)} of {len(front.points)} points; all are in the JSON document.")
     if several:
         notes.append("Each row shows the workload whose users see the least.")
-    return Table("Points", headers, tuple(lines), left=0, note=" ".join(notes))
+    return Table("Points", headers, tuple(lines), left=0, note=" ".join(notes), last=2)
 
 
 def option_words(place: doc.Placement | None) -> str:

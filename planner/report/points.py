@@ -34,8 +34,17 @@ COLUMNS = (
 )
 
 
+def number(value: float | None) -> str:
+    """Write a number in twelve digits: all that does not depend on the machine. Empty where there is none.
+
+    >>> number(1 / 3), number(None)
+    ('0.333333333333', '')
+    """
+    return "" if value is None else f"{value:.12g}"
+
+
 def points_csv(review: Review) -> str:
-    """Write every point of the front and of the curves, in full precision; an empty cell where there is no value.
+    """Write every point of the front and of the curves; an empty cell where there is no value.
 
     ``energy_j_per_token`` and its parts are forward; ``front_energy_j_per_token`` is on the front's power basis.
     """
@@ -51,7 +60,7 @@ def _rows(review: Review) -> Iterator[dict[str, Any]]:
         yield {
             "figure": "front",
             **_deployment(point.deployment),
-            "front_energy_j_per_token": repr(point.energy_j_per_token),
+            "front_energy_j_per_token": number(point.energy_j_per_token),
             "usd_per_million_tokens": ""
             if point.usd_per_million_tokens is None
             else repr(point.usd_per_million_tokens),
@@ -63,7 +72,7 @@ def _rows(review: Review) -> Iterator[dict[str, Any]]:
                 yield {"figure": "curve", "way": way.name, **_deployment(one), "command": command}
     for speed in review.speeds:
         for one, command in zip(speed.curve.points, speed.curve.commands, strict=True):
-            cells = {"figure": "draft-speed", "way": speed.way, "draft_ms_per_token": repr(speed.draft_ms_per_token)}
+            cells = {"figure": "draft-speed", "way": speed.way, "draft_ms_per_token": number(speed.draft_ms_per_token)}
             yield {**cells, **_deployment(one), "command": command}
 
 
@@ -76,9 +85,9 @@ def _deployment(one: doc.Deployment) -> dict[str, Any]:
         "proposer": one.proposer or "",
         "draft_length": one.draft_length,
         **{phase: "" if place is None else option_words(place) for phase, place in one.placements.items()},
-        **{name: repr(getattr(m, name)) for name in figures},
+        **{name: number(getattr(m, name)) for name in figures},
         **{
-            f"{part}_j_per_token": "" if share is None else repr(share * m.energy_j_per_token)
+            f"{part}_j_per_token": number(None if share is None else share * m.energy_j_per_token)
             for part, share in shares.items()
         },
     }

@@ -27,7 +27,6 @@ class Section:
     tables: tuple[Table, ...] = ()
     items: tuple[str, ...] = ()
     code: tuple[str, ...] = ()
-    appendix: bool = False
 
 
 @dataclass(frozen=True)
@@ -126,8 +125,8 @@ def _curves(review: Review, charts: dict[str, Chart]) -> Section:
     if not curved:
         return Section("Over the draft length", ("Nothing is proposed: there is no draft length to vary.",))
     sentence = (
-        f"One design of {review.workload} for each way to deploy, its options as they are, at every draft length; D = 0"
-        " is plain decode. The peak of each curve is named."
+        f"One design of {review.workload} for each way to deploy, its options as they are, at every draft length;"
+        " length 0 is plain decode. The peak of each curve is named."
     )
     rows = []
     for way in curved:
@@ -175,7 +174,7 @@ def _sources(scenario: Scenario, review: Review) -> list[Section]:
     sources = sources_table(scenario.catalog, list(entries.values()))
     return [
         Section("Sources", (sentence,), tables=(sources,) if sources.rows else ()),
-        Section("Numbers and their confidence", tables=known, appendix=True),
+        Section("Numbers and their confidence", tables=known),
     ]
 
 
