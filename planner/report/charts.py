@@ -354,7 +354,7 @@ def _plan_mark(review: Review, described: Spec, place: Spec, left: float) -> lis
             dy=-13,
             dx=6 if at[0] < left else -6,
             align="left" if at[0] < left else "right",
-            color=RED,
+            color=INK,
             fontSize=12,
             fontWeight="bold",
         ),
