@@ -143,6 +143,10 @@ def test_a_report_from_an_earlier_plan_is_the_same(tmp_path, files, capsys):
             lambda plan: {**plan, "provenance": {**plan["provenance"], "command": "plan --budget-kw 40 --min-tps 100"}},
             "has changed since",
         ),
+        (
+            lambda plan: {**plan, "provenance": {**plan["provenance"], "catalogs": {"catalogs/reference.yaml": "0"}}},
+            "has changed since",
+        ),
     ],
 )
 def test_a_folder_without_a_good_plan_is_refused(tmp_path, capsys, spoil, message):

@@ -57,8 +57,8 @@ def asked_before(folder: str, context: click.Context) -> Asked:
         raise InputError(f"{path}: its command is not understood: {error.format_message()}") from None
     flags = {key: value for key, value in given.items() if key not in ("scenario", "sets", "places")}
     asked = asked_now(given["scenario"], given["sets"], given["places"], flags)
-    problems = check(plan, asked.scenario) if plan.status != "infeasible" else []
-    if problems:
+    changed = asked.digests != plan.provenance.catalogs
+    if changed or (plan.deployments and check(plan, asked.scenario)):
         raise InputError(f"{path}: its scenario has changed since; run '{plan.provenance.command}' again")
     return Asked(asked.scenario, asked.digests, asked.commands, plan, plan.provenance.command)
 

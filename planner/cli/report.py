@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from planner.cli import EXIT_INFEASIBLE, EXIT_NO_INCUMBENT
 from planner.cli.options import question_options, scenario_options
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from planner.schema.review import Review
 
 DEFAULT_FOLDER = "report"
+_BESIDE_FROM = {"earlier", "output", "as_json", "workload", "image", "time_limit_s"}
 
 
 @click.command("report")
@@ -48,12 +50,11 @@ def command(
 
     folder = output or earlier or DEFAULT_FOLDER
     require_output(folder)
+    context = click.get_current_context()
+    if earlier is not None:
+        _refuse_another_question(context)
     with progress() as tick:
-        asked: Asked = (
-            asked_now(scenario, sets, places, flags)
-            if earlier is None
-            else asked_before(earlier, click.get_current_context())
-        )
+        asked: Asked = asked_now(scenario, sets, places, flags) if earlier is None else asked_before(earlier, context)
         settings = Settings(time_limit_s, asked.digests, asked.command or command_line(), tick)
         found = interruptible(lambda: review(asked.scenario, asked.commands, settings, workload, asked.plan))
         tick("figures")
@@ -62,6 +63,19 @@ def command(
     _deliver(found, files, folder, as_json)
     status = "optimal" if found.plan is None else found.plan.status
     return {"infeasible": EXIT_INFEASIBLE, "no_incumbent": EXIT_NO_INCUMBENT}.get(status, 0)
+
+
+def _refuse_another_question(context: click.Context) -> None:
+    """Refuse flags that ask something beside ``--from``: the plan there has its own question."""
+    given = [
+        parameter.opts[0]
+        for parameter in context.command.params
+        if parameter.name not in _BESIDE_FROM
+        and parameter.name is not None
+        and context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE
+    ]
+    if given:
+        raise click.UsageError(f"--from takes the question of the plan in it; leave out {', '.join(given)}", context)
 
 
 def _files(asked: Asked, found: Review, image: str) -> dict[str, str | bytes]:
