@@ -72,13 +72,15 @@ def test_the_front_is_that_of_nested_loops(part):
 
 
 def test_the_drawn_cases_are_of_every_kind():
-    scenarios = [case(seed) for seed in range(CASES)]
+    """Looked at in a part of them: both methods, with and without a demand, fronts of several points and of none."""
+    scenarios = [case(seed) for seed in range(0, CASES, 5)]
     asked = [asked_of(scenario) for scenario in scenarios]
-    assert 60 < sum(separates(one) for one in asked) < CASES - 60
-    assert 40 < sum(one.large for one in asked) < CASES - 40
-    fronts = [front_oracles.front_of_one(scenario) for scenario in scenarios]
-    assert sum(len(front) > 3 for front in fronts) > 45
-    assert sum(not front for front in fronts) > 30
+    assert 15 < sum(separates(one) for one in asked) < 45
+    assert 5 < sum(one.large for one in asked) < 55
+    lengths = [len(front_oracles.front_of_one(scenario)) for scenario in scenarios]
+    assert sum(length > 3 for length in lengths) > 5
+    assert sum(length == 0 for length in lengths) > 3
+    assert {scenario.power_basis for scenario in map(case, range(6))} == set(POWER_BASES)
 
 
 @pytest.mark.parametrize("basis", POWER_BASES)

@@ -131,9 +131,12 @@ def every_pair(scenario: Scenario) -> list[tuple[float, float]]:
         step_s, cost = verify[0], joules(steps, verify, steps * verify[0]) + prefills[0]
         if proposer is not None:
             draft = [row[None, :] for row in costed("draft_decode", "small", length)]
+            draft = [row[:, np.argsort(draft[0][0], kind="stable")] for row in draft]  # from the fastest on
             step_s = verify[0] + draft[0]
             cost = joules(steps, verify, steps * step_s) + joules(steps, draft, steps * step_s) + sum(prefills)
-        found += best_of(E / step_s.ravel(), cost.ravel() / OSL)
+        least = np.minimum.accumulate(cost, axis=1)  # a slower draft must be cheaper with the same verify option
+        kept = np.column_stack([np.ones(len(cost), dtype=bool), least[:, 1:] < least[:, :-1]])
+        found += best_of(E / step_s[kept], cost[kept] / OSL)
     return front_oracles.non_dominated(found)
 
 
