@@ -58,7 +58,8 @@ INSIDE = {
     "planner.review": ["curves", "ways", "roofs", "recipe"],
     "planner.report": [
         *("files", "numbers", "sentences", "tables", "views", "front", "cards", "markdown", "terminal", "figure"),
-        *("charts", "draw", "sections", "points", "page"),
+        *("vega", "chart_ways", "chart_front", "chart_curves", "chart_fleet", "charts"),
+        *("draw", "sections", "points", "page"),
     ],
 }
 

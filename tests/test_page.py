@@ -12,7 +12,9 @@ from markdown_it import MarkdownIt
 
 from planner.cli import EXIT_BAD_INPUT, EXIT_INFEASIBLE, run
 from planner.read.load import read_scenario
-from planner.report import charts, draw, page
+from planner.report import draw, page, vega
+from planner.report.chart_front import plan_energy
+from planner.report.chart_ways import STYLES
 from planner.report.sections import report_of
 from planner.review.curves import Commands
 from planner.review.recipe import review
@@ -178,14 +180,12 @@ def test_what_a_catalog_says_is_never_markup():
 def test_names_in_a_drawing_are_escaped():
     rows = [{"x": 1, "y": 2, "name": '<b>&"x"</b>', "hover": "<script>1</script>\n& more"}]
     encoding = {
-        "x": charts.quantity("x", "<i>x</i>"),
-        "y": charts.quantity("y", "y"),
+        "x": vega.quantity("x", "<i>x</i>"),
+        "y": vega.quantity("y", "y"),
         "color": {"field": "name", "type": "nominal"},
         "description": {"field": "hover"},
     }
-    chart = charts.Chart(
-        "a", "A", "", lambda width: charts.spec_of(width, 100, [charts.layer("point", rows, encoding)])
-    )
+    chart = vega.Chart("a", "A", "", lambda width: vega.spec_of(width, 100, [vega.layer("point", rows, encoding)]))
     drawing = draw.svg(chart)
     assert not re.search(r"<(b|i|script)\b", drawing)
     labels = [node.get("aria-label") for node in ET.fromstring(drawing).iter() if node.get("aria-label")]
@@ -242,19 +242,19 @@ def test_every_number_drawn_says_what_it_is():
 
 def test_colours_are_told_apart_and_have_a_dark_twin():
     """Neighbouring ways differ in pattern, shape or width too; every colour of a figure is mapped for the dark."""
-    looks = [style[1:] for style in charts.STYLES.values()]
+    looks = [style[1:] for style in STYLES.values()]
     assert len({str(look) for look in looks}) == len(looks)
     report, _ = main_report()
     used = set()
     for drawing in page.drawings_of(report).values():
         used |= set(re.findall(r'(?:fill|stroke)="(#[0-9a-f]{6}|black|white)"', drawing.wide))
-    assert used - set(page.DARK) <= {charts.AMBER}
+    assert used - set(page.DARK) <= {vega.AMBER}
     assert len(used) > 6
 
 
 def test_the_plan_stands_where_its_numbers_say():
     report, found = main_report()
-    tps, energy = charts.plan_energy(found)
+    tps, energy = plan_energy(found)
     (deployment,) = found.plan.deployments
     assert tps == deployment.metrics.interactivity_tps
     assert energy == pytest.approx(found.plan.totals.power_w.forward / found.plan.totals.throughput_tps)

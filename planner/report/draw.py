@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from planner.errors import InputError
-from planner.report.charts import Chart
+from planner.report.vega import Chart
 
 WIDE, HALF, NARROW = 840, 430, 250
 EXTRA = "a report needs vl-convert-python and jinja2: pip install 'phaseplan[report]'"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from planner.errors import InputError
-from planner.report import charts as palette
+from planner.report import vega as palette
 from planner.report.draw import EXTRA, svg
 from planner.report.markdown import escape
 from planner.report.markdown import table as markdown_table

@@ -6,11 +6,14 @@ from dataclasses import dataclass, field
 
 from planner.report import tables
 from planner.report.cards import entry_table, sources_table
-from planner.report.charts import Chart, charts_of, plan_energy, way_words
+from planner.report.chart_front import plan_energy
+from planner.report.chart_ways import way_words
+from planner.report.charts import charts_of
 from planner.report.front import MOST_ROWS, front_sentences, points_table, shown_rows
 from planner.report.numbers import figure
 from planner.report.sentences import answer, why_none
 from planner.report.tables import Table
+from planner.report.vega import Chart
 from planner.schema.catalog import Entry
 from planner.schema.review import Review
 from planner.schema.scenario import Scenario
