@@ -1,6 +1,7 @@
 """The exact front against nested loops, its two methods against each other, and its parts against closed forms."""
 
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import fleet_oracles
@@ -13,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tiny import tiny
 
-from planner.errors import InputError
+from planner.errors import CheckError, InputError
 from planner.front.asked import asked_of
 from planner.front.geometry import front_of, hypervolume_of, knee_of, reference_energy_of, undominated
 from planner.front.recipe import SWEEP, exact_front
-from planner.front.structure import separates
+from planner.front.structure import front_by_structure, separates
 from planner.read.load import read_scenario
 from planner.schema.scenario import FleetLimits, FrontSettings, ReferencePoint
 from planner.solve import Settings
@@ -153,6 +154,15 @@ def test_on_provisioned_power_an_idle_drafter_is_not_free():
         devices = sum(place.devices for place in point.deployment.placements.values() if place is not None)
         assert point.power_w.provisioned >= 1.2 * 200.0 * devices
         assert point.energy_j_per_token == pytest.approx(point.power_w.provisioned / (2.0 * 101), rel=1e-12)
+
+
+def test_a_search_that_contradicts_the_evaluation_is_refused(monkeypatch):
+    def wrong(asked):
+        return [replace(claim, power_w=1.001 * claim.power_w) for claim in front_by_structure(asked)]
+
+    monkeypatch.setattr("planner.front.recipe.front_by_structure", wrong)
+    with pytest.raises(CheckError, match="the search of the front found"):
+        exact_front(tiny())
 
 
 def test_without_a_demand_the_front_is_of_a_large_fleet():

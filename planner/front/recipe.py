@@ -14,8 +14,8 @@ from planner.errors import CheckError
 from planner.evaluate import Design
 from planner.fleet import Deployed, Racked
 from planner.front.asked import Asked, asked_of
-from planner.front.geometry import Floats, front_of, hypervolume_of, knee_of, reference_energy_of
-from planner.front.structure import Designs, front_by_structure, separates
+from planner.front.geometry import ROUNDING, Floats, front_of, hypervolume_of, knee_of, reference_energy_of
+from planner.front.structure import Claim, Designs, front_by_structure, separates
 from planner.front.sweep import front_by_sweep
 from planner.options import CostTable
 from planner.schema.documents import Conflict
@@ -23,7 +23,7 @@ from planner.schema.front import Front, FrontPoint, FrontReference
 from planner.schema.scenario import Scenario
 from planner.solve import Settings, provenance, require_options
 from planner.structure.least import sliced
-from planner.words import PHASES
+from planner.words import PHASES, PowerBasis
 
 STRUCTURE = "exact structure"
 SWEEP = "epsilon-constraint sweep"
@@ -63,13 +63,12 @@ def exact_front(
     require_options(scenario, asked.tables)
     by_structure = use_structure and separates(asked)
     settings.tick("front")
-    found: Sequence[tuple[Designs, Racked]]
     if by_structure:
-        found, proven = [(designs, {}) for designs in front_by_structure(asked)], True
+        claims = front_by_structure(asked)
+        points, proven = _points(asked, [(claim.designs, {}) for claim in claims], claims), True
     else:
         swept = front_by_sweep(asked, settings.time_limit_s, settings.tick)
-        found, proven = swept.points, swept.proven
-    points = _points(asked, found)
+        points, proven = _points(asked, swept.points), swept.proven
     tps = np.array([point.interactivity_tps for point in points])
     energy = np.array([point.energy_j_per_token for point in points])
     reference = _reference(scenario, energy)
@@ -91,15 +90,31 @@ def exact_front(
     )
 
 
-def _points(asked: Asked, found: Sequence[tuple[Designs, Racked]]) -> tuple[FrontPoint, ...]:
+def _points(
+    asked: Asked, found: Sequence[tuple[Designs, Racked]], claims: Sequence[Claim] = ()
+) -> tuple[FrontPoint, ...]:
     """Recompute every point from the scenario, and keep what is non-dominated after that."""
     tables = _used(asked.tables, [design for designs, _ in found for design, _ in designs])
     points = [_point(deploy(asked.scenario, designs, tables, racks)) for designs, racks in found]
-    kept = front_of(
-        np.array([point.interactivity_tps for point in points]),
-        np.array([point.energy_j_per_token for point in points]),
-    )
+    for claim, point in zip(claims, points, strict=bool(claims)):
+        _compare(claim, point, asked.scenario.power_basis)
+    tps = np.array([point.interactivity_tps for point in points])
+    kept = front_of(tps, np.array([point.energy_j_per_token for point in points]))
     return tuple(points[index] for index in kept)
+
+
+def _compare(claim: Claim, point: FrontPoint, basis: PowerBasis) -> None:
+    """Refuse a front whose search and evaluation differ in a figure: then points may be missing.
+
+    Raises
+    ------
+    CheckError
+        Naming both figures.
+    """
+    watts = getattr(point.power_w, basis)
+    for mine, theirs in ((claim.interactivity_tps, point.interactivity_tps), (claim.power_w, watts)):
+        if abs(mine - theirs) > ROUNDING * abs(theirs):
+            raise CheckError(f"the search of the front found {mine}, the evaluation {theirs}")
 
 
 def _point(deployed: Deployed) -> FrontPoint:

@@ -36,6 +36,7 @@ Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 NOT_RUN = -1
+NO_PREFILL = Staircase(np.zeros(1), np.zeros(1), np.full(1, NOT_RUN, dtype=np.intp))
 
 
 @dataclass(frozen=True)
@@ -113,8 +114,17 @@ def _waits_for_both(scenario: Scenario, table: CostTable) -> bool:
 Designs = tuple[tuple[Design, float], ...]
 
 
-def front_by_structure(asked: Asked) -> list[Designs]:
-    """Give the designs with rates of every point of the front, by rising interactivity.
+@dataclass(frozen=True)
+class Claim:
+    """The designs of a point with their rates, and what the search found them to have: to be recomputed."""
+
+    designs: Designs
+    interactivity_tps: float
+    power_w: float
+
+
+def front_by_structure(asked: Asked) -> list[Claim]:
+    """Give every point of the front by rising interactivity.
 
     The power budget, if any, applies to the sum over workloads.
     """
@@ -125,9 +135,13 @@ def front_by_structure(asked: Asked) -> list[Designs]:
     within = np.flatnonzero(cost <= most_w)
     chosen = within[front_of(tps[within], cost[within])]
     return [
-        tuple(
-            (front.design(asked.tables[name], int(rows[w, point])), asked.rates[name])
-            for w, (name, front) in enumerate(fronts.items())
+        Claim(
+            tuple(
+                (front.design(asked.tables[name], int(rows[w, point])), asked.rates[name])
+                for w, (name, front) in enumerate(fronts.items())
+            ),
+            float(tps[point]),
+            float(cost[point]),
         )
         for point in chosen
     ]
@@ -213,10 +227,11 @@ class _Search:
         return [(name, _step_options(self.tableau, phase, s, np.array(rows))) for name, rows in by_device.items()]
 
     def _plain(self, s: int, rows: Indices, target: Staircase) -> Points:
-        """Plain decode: verify alone makes the step, and the first token comes from the prefill."""
+        """Without a draft phase, as in plain decode: verify alone makes the step."""
         table = self.tableau.table
         step_s = self.tableau.latency_s["target_verify"][rows, s]
-        prefill, choice = target.at(np.full(step_s.shape, self.ceiling_s))
+        before = np.zeros_like(step_s) if table.first_from_prefill[s] else step_s
+        prefill, choice = target.at(self.ceiling_s - before)
         cost = self.tableau.cost("target_verify", self.rate, table.steps[s] * step_s, rows, s) + prefill
         options = np.full((rows.size, len(PHASES)), NOT_RUN, dtype=np.intp)
         options[:, 0], options[:, 1] = choice, rows
@@ -343,6 +358,8 @@ class _Prefills:
         return _Allowed(target, draft, both(target, draft) if adds else None, ceiling, waits)
 
     def _staircase(self, phase: Phase, next_device: str | None) -> Staircase:
+        if not self.search.tableau.table.runs(phase)[self.s]:
+            return NO_PREFILL
         if (phase, next_device) not in self.known:
             search = self.search
             tableau = search.tableau
