@@ -177,6 +177,24 @@ def test_without_a_demand_the_front_is_of_a_large_fleet():
     assert_same(large, pairs_of(free), 1e-4)
 
 
+def test_without_demands_workloads_are_served_in_their_mix():
+    scenario = read_scenario(str(EXAMPLES / "two-products.yaml")).scenario
+    total = sum(workload.mix for workload in scenario.workloads.values())
+
+    def with_demands(scale):
+        workloads = {
+            name: workload.replace(
+                limits=workload.limits.replace(demand_rps=None if scale is None else scale * workload.mix / total)
+            )
+            for name, workload in scenario.workloads.items()
+        }
+        return scenario.replace(workloads=workloads, limits=FleetLimits(), counts="fractional")
+
+    free, served = exact_front(with_demands(None)), exact_front(with_demands(70.0))
+    assert len(free.points) > 3
+    assert_same(served, pairs_of(free))
+
+
 def test_what_is_out_of_stock_is_in_no_point():
     def devices(fleet):
         points = exact_front(tiny(fleet=fleet)).points
