@@ -147,7 +147,9 @@ def _change(scenario: Scenario, tables: Tables, reached: float, left: Left) -> f
 
 
 @dataclass(frozen=True)
-class _Pinned:
+class Pinned:
+    """A usual way to deploy: the scenario with its places, and whether something must be proposed."""
+
     name: doc.BaselineName
     scenario: Scenario
     speculates: bool
@@ -159,7 +161,7 @@ def baselines(scenario: Scenario, tables: Tables, tick: Tick, left: Left = unlim
     One that the catalog has no device for is left out, and so are those that the time does not reach.
     """
     rows = []
-    for pinned in _pinned(scenario, tables):
+    for pinned in usual_ways(scenario, tables):
         seconds = left()
         if seconds is None or seconds > 0:
             tick(f"baseline {pinned.name}")
@@ -167,22 +169,23 @@ def baselines(scenario: Scenario, tables: Tables, tick: Tick, left: Left = unlim
     return tuple(rows)
 
 
-def _pinned(scenario: Scenario, tables: Tables) -> Iterator[_Pinned]:
-    yield _Pinned("no_speculation", scenario.replace(proposers=()), speculates=False)
+def usual_ways(scenario: Scenario, tables: Tables) -> Iterator[Pinned]:
+    """Give the usual ways to deploy that the catalog has devices for."""
+    yield Pinned("no_speculation", scenario.replace(proposers=()), speculates=False)
     if _offers_aggregation(scenario):
-        yield _Pinned("aggregated", scenario.replace(layouts=("aggregated",)), speculates=False)
+        yield Pinned("aggregated", scenario.replace(layouts=("aggregated",)), speculates=False)
     if not all(any(s.proposer is not None for s in table.speculations) for table in tables.values()):
         return
     alone, fastest = device_for_every_phase(scenario, tables), fastest_drafter(tables)
     if alone is not None:
-        yield _Pinned("single_device", _placed(scenario, dict.fromkeys(PHASES, alone)), speculates=True)
+        yield Pinned("single_device", _placed(scenario, dict.fromkeys(PHASES, alone)), speculates=True)
     if fastest is None:
         return
     both: dict[Phase, str] = {"draft_prefill": fastest, "draft_decode": fastest}
-    yield _Pinned("draft_on_fastest", _placed(scenario, both), speculates=True)
+    yield Pinned("draft_on_fastest", _placed(scenario, both), speculates=True)
     if alone is not None:
         split: dict[Phase, str] = {"draft_prefill": alone, "draft_decode": fastest}
-        yield _Pinned("split_draft", _placed(scenario, split), speculates=True)
+        yield Pinned("split_draft", _placed(scenario, split), speculates=True)
 
 
 def _offers_aggregation(scenario: Scenario) -> bool:
@@ -228,7 +231,8 @@ def fastest_drafter(tables: Tables) -> str | None:
     return None if best is None else best[1]
 
 
-def _tables(pinned: _Pinned) -> Tables:
+def tables_of(pinned: Pinned) -> Tables:
+    """Cost the options of a way to deploy."""
     scenario = pinned.scenario
     return {
         name: cost_table(scenario, name, [s for s in speculations_of(scenario, name) if _is_meant(pinned, s)])
@@ -236,12 +240,12 @@ def _tables(pinned: _Pinned) -> Tables:
     }
 
 
-def _is_meant(pinned: _Pinned, speculation: Speculation) -> bool:
+def _is_meant(pinned: Pinned, speculation: Speculation) -> bool:
     return speculation.proposer is not None or not pinned.speculates
 
 
-def _baseline(pinned: _Pinned, time_limit_s: float | None) -> doc.Baseline:
-    scenario, tables = pinned.scenario, _tables(pinned)
+def _baseline(pinned: Pinned, time_limit_s: float | None) -> doc.Baseline:
+    scenario, tables = pinned.scenario, tables_of(pinned)
     solution = optimise(scenario, tables, time_limit_s=time_limit_s, polish=False)
     if not solution.designs:
         return _broken_baseline(pinned, tables)
@@ -259,7 +263,7 @@ def _baseline(pinned: _Pinned, time_limit_s: float | None) -> doc.Baseline:
     )
 
 
-def _broken_baseline(pinned: _Pinned, tables: Tables) -> doc.Baseline:
+def _broken_baseline(pinned: Pinned, tables: Tables) -> doc.Baseline:
     free = without(pinned.scenario, limits_of(pinned.scenario))
     best = optimise(free, tables, Question("interactivity", _almost_no_rates(free)), polish=False)
     conflict = smallest_conflict(pinned.scenario, tables)

@@ -21,6 +21,7 @@ Status = Literal["optimal", "feasible", "infeasible", "no_incumbent"]
 Confidence = Literal["read", "derived", "recalled", "assumed"]
 READS_HIDDEN_STATES: frozenset[ProposerKind] = frozenset({"eagle3", "dspark", "medusa", "mtp"})
 CountUnit = Literal["devices", "request_slots"]
+FrontMethod = Literal["exact"]
 
 PHASES: tuple[Phase, ...] = get_args(Phase)
 DRAFT_PHASES: tuple[Phase, ...] = ("draft_prefill", "draft_decode")
@@ -29,6 +30,7 @@ OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
 LAYOUTS: tuple[Layout, ...] = get_args(Layout)
 COUNTS: tuple[Counts, ...] = get_args(Counts)
 POWER_BASES: tuple[PowerBasis, ...] = get_args(PowerBasis)
+FRONT_METHODS: tuple[FrontMethod, ...] = get_args(FrontMethod)
 
 OBJECTIVE_UNITS: dict[Objective, str] = {
     "throughput": "tok/s",

@@ -24,6 +24,8 @@ PRINTED = {
     "whole devices": ("plan", ["--set", "limits.inventory.gpu=40", "--counts", "integer"]),
     "evaluation": ("evaluation", ["evaluate", *ON_GPU, "--draft-length", "8"]),
     "plain evaluation": ("evaluation", ["evaluate", *ON_GPU[:2], "--draft-length", "0"]),
+    "front": ("front", ["pareto"]),
+    "no front": ("front", ["pareto", "--min-tps", "200"]),
 }
 
 # The keys that other tools read, by document; a list stands for its items. Fields may be added, none may go.
@@ -47,6 +49,11 @@ PINNED = {
         "baselines": "name throughput_tps interactivity_tps ttft_s tps_per_kw violates",
         "infeasibility": "limit workload unit asked achievable holding",
         "provenance": "version solver runtime_s catalogs",
+    },
+    "front": {
+        "": "schema_version points hypervolume reference_point exact provenance",
+        "points": "interactivity_tps energy_j_per_token tps_per_kw ttft_s usd_per_million_tokens deployment",
+        "points.deployment": "workload share proposer proposer_kind draft_length verify_tokens placements metrics",
     },
     "evaluation": {
         "": "schema_version workload share proposer proposer_kind draft_length verify_tokens placements metrics",
@@ -75,7 +82,7 @@ def file_data(path):
     return json.loads(json.dumps(parse_file(str(path))[0].data))
 
 
-DOCUMENTS = ["catalog", "scenario", "plan", "evaluation"]
+DOCUMENTS = ["catalog", "scenario", "plan", "evaluation", "front", "review"]
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)

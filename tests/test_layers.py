@@ -30,7 +30,8 @@ LAYERS = [
     {"planner.optimise", "planner.check"},
     {"planner.whatif"},
     {"planner.solve"},
-    {"planner.given"},
+    {"planner.given", "planner.front"},
+    {"planner.review"},
     {"planner.cli", "planner.fit"},
     {"planner.__main__"},
 ]
@@ -39,13 +40,29 @@ BESIDE = {"planner.read", "planner.report"}
 KNOWN_BESIDE = {"planner.errors", "planner.words", "planner.schema"}
 
 INSIDE = {
-    "planner.schema": ["base", "names", "hardware", "catalog", "scenario", "documents", "validation"],
+    "planner.schema": [
+        "base",
+        "names",
+        "hardware",
+        "catalog",
+        "scenario",
+        "documents",
+        "front",
+        "review",
+        "validation",
+    ],
     "planner.read": ["yaml_tree", "library", "locate", "overrides", "load", "measurements"],
     "planner.structure": ["staircase", "least", "dominance", "charges", "coupled", "packing", "optimise"],
     "planner.milp": ["solver", "variables", "constraints", "objective", "program", "relaxation", "large"],
+    "planner.front": ["geometry", "asked", "structure", "sweep", "recipe"],
     "planner.roofline": ["arrays", "counts", "hardware", "memory", "power", "passes", "option"],
     "planner.validate": ["predict", "summary"],
-    "planner.report": ["files", "numbers", "sentences", "tables", "views", "cards", "markdown", "terminal", "figure"],
+    "planner.review": ["curves", "ways", "roofs", "recipe"],
+    "planner.report": [
+        *("files", "numbers", "sentences", "tables", "views", "front", "cards", "markdown", "terminal", "figure"),
+        *("vega", "chart_ways", "chart_front", "chart_curves", "chart_fleet", "charts"),
+        *("draw", "sections", "points", "page"),
+    ],
 }
 
 
@@ -165,6 +182,9 @@ def test_the_package_itself_imports_nothing():
         ("pulp", {"planner.milp.solver"}),
         ("highspy", set()),
         ("optuna", set()),
+        ("moocore", {"planner.front.geometry"}),
+        ("vl_convert", {"planner.report.draw"}),
+        ("jinja2", {"planner.report.page"}),
         ("yaml", {"planner.read.yaml_tree"}),
     ],
 )

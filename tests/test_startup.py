@@ -7,7 +7,19 @@ import sys
 
 import pytest
 
-HEAVY = {"pydantic", "pydantic_core", "numpy", "pulp", "highspy", "yaml", "rich", "optuna"}
+HEAVY = {
+    "pydantic",
+    "pydantic_core",
+    "numpy",
+    "pulp",
+    "highspy",
+    "yaml",
+    "rich",
+    "optuna",
+    "moocore",
+    "jinja2",
+    "vl_convert",
+}
 SOLVERS = {"pulp", "highspy", "optuna"}
 SCRIPT = (
     "import json, sys\nfrom planner.cli import run\ntry:\n    run(sys.argv[1:])\nfinally:\n"
@@ -28,6 +40,8 @@ def loaded(*arguments, **environment):
         ["--help"],
         ["--version"],
         ["evaluate", "--help"],
+        ["pareto", "--help"],
+        ["report", "--help"],
         ["catalog", "show", "--help"],
         ["scenario", "--help"],
         ["schema", "--help"],

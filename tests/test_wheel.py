@@ -79,6 +79,14 @@ def test_the_main_question_is_answered_in_an_empty_folder(installed, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_report_is_written_from_the_wheel(installed, tmp_path):
+    result = run(installed, tmp_path, "-m", "planner", "report", *("--budget-kw", "50"))
+    assert (result.returncode, result.stderr) == (0, "")
+    written = {path.name for path in (tmp_path / "report").iterdir()}
+    assert written == {"report.html", "report.md", "points.csv", "figures"}
+    assert "<svg" in (tmp_path / "report" / "report.html").read_text(encoding="utf-8")
+
+
 def test_the_data_is_found_inside_the_package(installed, tmp_path):
     script = "from planner.read import library\nfor kind in ('catalog', 'scenario'): print(library.folder(kind))"
     result = run(installed, tmp_path, "-c", script)

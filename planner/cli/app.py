@@ -14,6 +14,8 @@ from planner.cli.options import question_options, scenario_options
 
 _SUBCOMMANDS = {
     "evaluate": ("planner.cli.evaluate", "Metrics of one given design, with no limit applied."),
+    "pareto": ("planner.cli.pareto", "The exact front of interactivity against energy per output token."),
+    "report": ("planner.cli.report", "A report for a review: one web page, Markdown, numbers, figures."),
     "profile": ("planner.cli.profile", "What one phase costs on one option, by the roofline."),
     "validate": ("planner.cli.validate", "Compare your own measurements with the model."),
     "catalog": ("planner.cli.catalog", "List and show what exists: devices, models, proposers."),
@@ -51,6 +53,7 @@ class LazyGroup(Group):
 )
 @scenario_options
 @question_options
+@click.option("--plain", is_flag=True, help="Find the plan by the whole program, with nothing reduced.")
 @click.version_option(__version__, prog_name="phaseplan")
 @click.pass_context
 def plan(ctx: click.Context, /, **values: Any) -> int | None:  # noqa: ANN401

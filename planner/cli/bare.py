@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from planner.cli import EXIT_INFEASIBLE, EXIT_NO_INCUMBENT
@@ -15,6 +16,7 @@ from planner.cli.common import (
     require_output,
     tell_warnings,
 )
+from planner.read.load import Loaded
 from planner.read.overrides import Override
 from planner.read.yaml_tree import Mark
 from planner.report.views import plan_view
@@ -44,22 +46,26 @@ def answer(
 ) -> int:
     """Solve, print, and give the exit code."""
     require_output(output)
-    overrides = [*place_overrides(places), *_overrides(flags)]
     with progress() as tick:
-        loaded = load(scenario, sets, overrides)
-        asked = with_service_flags(loaded.scenario, **_service(flags))
+        loaded = load_asked(scenario, sets, places, flags)
         settings = Settings(time_limit_s, loaded.digests, command_line(), tick, plain)
-        plan = interruptible(lambda: solve(asked, settings))
+        plan = interruptible(lambda: solve(loaded.scenario, settings))
     tell_warnings(plan.warnings)
     deliver(plan, plan_view(plan), "plan", as_json, output)
     return _EXITS.get(plan.status, 0)
+
+
+def load_asked(scenario: str, sets: tuple[str, ...], places: tuple[str, ...], flags: dict[str, Any]) -> Loaded:
+    """Read a scenario with ``--set``, places and the flags of a question applied."""
+    loaded = load(scenario, sets, [*place_overrides(places), *_overrides(flags)])
+    return replace(loaded, scenario=with_service_flags(loaded.scenario, **_service(flags)))
 
 
 def _overrides(flags: dict[str, Any]) -> list[Override]:
     return [
         (key, flags[name], Mark(f"--{name.replace('_', '-')} {flags[name]}"))
         for name, key in _FIELDS.items()
-        if flags[name] is not None
+        if flags.get(name) is not None
     ]
 
 

@@ -63,19 +63,32 @@ place_option = click.option(
 )
 
 
-def question_options(command: Command) -> Command:
-    """Add what bare ``plan`` asks."""
-    return _stack(
+_OBJECTIVE = click.option("--objective", type=click.Choice(OBJECTIVES), help="What is best.")
+
+
+def _limits(*more: Callable[[Any], Any]) -> tuple[Callable[[Any], Any], ...]:
+    return (
         click.option("--budget-kw", type=QUANTITY, metavar="KW", help="Power budget on the scenario's power basis."),
         click.option("--budget-usd-per-hour", type=QUANTITY, metavar="USD", help="Cost budget."),
         click.option("--min-tps", type=QUANTITY, metavar="TPS", help="Least output tokens/s that every user sees."),
         click.option("--max-ttft-ms", type=QUANTITY, metavar="MS", help="Longest time to first token, unloaded."),
         click.option("--demand-rps", type=QUANTITY, metavar="RPS", help="Requests/s in total, split by mix."),
-        click.option("--objective", type=click.Choice(OBJECTIVES), help="What is best."),
+        *more,
         click.option("--counts", type=click.Choice(COUNTS), help="Whole devices, or shares of them."),
         click.option("--power-basis", type=click.Choice(POWER_BASES), help="Which power the budget means."),
         click.option("--max-draft-length", type=DRAFT_LENGTH, metavar="N", help="Longest draft looked at."),
         place_option,
         click.option("--time-limit-s", type=QUANTITY, metavar="S", help="Stop the solver after this many seconds."),
-        click.option("--plain", is_flag=True, help="Find the plan by the whole program, with nothing reduced."),
-    )(command)
+    )
+
+
+def question_options(command: Command) -> Command:
+    """Add what bare ``plan`` asks."""
+    decorate: Callable[[Command], Command] = _stack(*_limits(_OBJECTIVE))
+    return decorate(command)
+
+
+def limit_options(command: Command) -> Command:
+    """Add what a front is asked under: everything but an objective."""
+    decorate: Callable[[Command], Command] = _stack(*_limits())
+    return decorate(command)

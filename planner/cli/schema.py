@@ -11,6 +11,8 @@ _DOCUMENTS = {
     "scenario": ("planner.schema.scenario", "ScenarioFile"),
     "plan": ("planner.schema.documents", "Plan"),
     "evaluation": ("planner.schema.documents", "Evaluation"),
+    "front": ("planner.schema.front", "Front"),
+    "review": ("planner.schema.review", "Review"),
 }
 
 
@@ -20,7 +22,7 @@ _DOCUMENTS = {
 def command(document: str, as_json: bool, output: str | None) -> None:
     """Print the JSON Schema of a document that phaseplan reads or writes.
 
-    DOCUMENT is catalog or scenario (read), plan or evaluation (written).
+    DOCUMENT is catalog or scenario (read), plan, evaluation, front or review (written).
     """
     import json
     from importlib import import_module

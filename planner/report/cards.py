@@ -71,6 +71,27 @@ def entry_view(name: str, group: str, entry: Entry, catalog: Catalog) -> View:
     return View(f"{GROUPS[group].capitalize()} {name}", [entry.description] if entry.description else [], tables)
 
 
+def entry_table(name: str, group: str, entry: Entry) -> Table:
+    """Give every number of an entry with its source and confidence, in one table."""
+    rows = [
+        (f"{title.lower()}: {row[0]}" if title != "Fields" else row[0], *row[1:])
+        for title, some in _entry_rows(entry).items()
+        for row in some
+        if row[2] != "–" or row[3] != "–"
+    ]
+    headers = ("field", "value", "source", "confidence")
+    return Table(f"{GROUPS[group].capitalize()} {name}", headers, tuple(rows), left=4)
+
+
+def sources_table(catalog: Catalog, entries: Sequence[Entry]) -> Table:
+    """Say what each source that some entries cite is."""
+    cited = dict.fromkeys(
+        key for entry in entries for key in ([entry.source] if entry.source else []) + list(entry.sources.values())
+    )
+    rows = tuple((key, _citation(catalog, key)) for key in cited)
+    return Table("", ("source", "what"), rows, left=2)
+
+
 def _citation(catalog: Catalog, key: str) -> str:
     source = catalog.sources[key]
     parts = [f"{source.title}. {source.publisher}, {source.date}.", source.note or "", source.url or ""]

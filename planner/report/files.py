@@ -22,7 +22,8 @@ def write_all(folder: Path, files: Mapping[str, str | bytes]) -> list[Path]:
     staged: list[tuple[Path, Path]] = []
     before: list[tuple[Path, bytes | None]] = []
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        for place in dict.fromkeys([folder, *((folder / name).parent for name in files)]):
+            place.mkdir(parents=True, exist_ok=True)
         for name, content in files.items():
             raw = content.encode() if isinstance(content, str) else content
             staged.append((_temporary(folder / name, raw), folder / name))

@@ -26,10 +26,10 @@ def render(view: View) -> str:
     """Give the whole view as Markdown."""
     parts = [f"# {escape(view.title)}", *(escape(sentence) for sentence in view.sentences)]
     parts += [f"> **Warning:** {escape(warning)}" for warning in view.warnings]
-    for table in view.tables:
-        parts += [*([f"## {escape(table.title)}"] if table.title else []), _table(table)]
-        if table.note:
-            parts.append(escape(table.note))
+    for shown in view.tables:
+        parts += [*([f"## {escape(shown.title)}"] if shown.title else []), table(shown)]
+        if shown.note:
+            parts.append(escape(shown.note))
     if view.assumptions:
         parts += ["## Assumptions in force", "\n".join(f"- {escape(text)}" for text in view.assumptions)]
     if view.foot:
@@ -37,9 +37,10 @@ def render(view: View) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _table(table: Table) -> str:
-    rule = [":---" if table.is_left(index) else "---:" for index in range(len(table.headers))]
-    rows = [table.headers, tuple(rule)]
+def table(shown: Table) -> str:
+    """Give a table as Markdown."""
+    rule = [":---" if shown.is_left(index) else "---:" for index in range(len(shown.headers))]
+    rows = [shown.headers, tuple(rule)]
     lines = ["| " + " | ".join(escape(cell) if row is not rows[1] else cell for cell in row) + " |" for row in rows]
-    lines += ["| " + " | ".join(escape(cell) for cell in row) + " |" for row in table.rows]
+    lines += ["| " + " | ".join(escape(cell) for cell in row) + " |" for row in shown.rows]
     return "\n".join(lines)

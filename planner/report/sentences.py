@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from planner.report.numbers import LIMIT_WORDS, figure, in_unit, percent, signed
 from planner.schema import documents as doc
 from planner.words import MAXIMIZED, PHASES, Phase
@@ -147,11 +149,16 @@ def _held(key: str, bound: float) -> str:
 
 def why_none(plan: doc.Plan) -> list[str]:
     """Explain an infeasible question."""
-    if not plan.infeasibility:
+    return reasons(plan.infeasibility)
+
+
+def reasons(conflicts: Sequence[doc.Conflict]) -> list[str]:
+    """Say which limits are in conflict, and what is nearest to each."""
+    if not conflicts:
         return ["No plan exists, whatever the limits: racks, batch fill or shared memory rule every design out."]
-    names = dict.fromkeys(LIMIT_WORDS[row.limit] for row in plan.infeasibility)
+    names = dict.fromkeys(LIMIT_WORDS[row.limit] for row in conflicts)
     first = f"No plan meets the {_and(list(names))}" + (" together." if len(names) > 1 else ".")
-    named = {row.workload for row in plan.infeasibility if row.workload}
-    several = len(named) > 1 or any("[" in key for row in plan.infeasibility for key in row.holding)
-    sentences = [conflict_sentence(row, several) for row in plan.infeasibility]
+    named = {row.workload for row in conflicts if row.workload}
+    several = len(named) > 1 or any("[" in key for row in conflicts for key in row.holding)
+    sentences = [conflict_sentence(row, several) for row in conflicts]
     return [first, *(sentence[0].upper() + sentence[1:] + "." for sentence in sentences)]

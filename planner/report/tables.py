@@ -12,18 +12,19 @@ from planner.words import PHASES
 
 @dataclass(frozen=True)
 class Table:
-    """Headers and rows of text; ``left`` columns are aligned left, and the last where it holds words."""
+    """Headers and rows of text; ``left`` columns are aligned left, and the ``last`` ones where they hold words."""
 
     title: str
     headers: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     left: int = 1
     note: str = ""
+    last: int = 1
 
     def is_left(self, index: int) -> bool:
         """Whether a column is aligned left, the others right."""
-        last = index == len(self.headers) - 1
-        return index < self.left or (last and any(any(map(str.isalpha, row[-1])) for row in self.rows))
+        last = index >= len(self.headers) - self.last
+        return index < self.left or (last and any(any(map(str.isalpha, row[index])) for row in self.rows))
 
 
 def counts_are_slots(plan: doc.Plan) -> bool:

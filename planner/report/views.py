@@ -30,13 +30,13 @@ class View:
 
 def plan_view(plan: doc.Plan) -> View:
     """Lay out a plan: the answer in words, placements, limits, baselines, assumptions."""
-    foot = _foot(plan.provenance)
+    end = foot(plan.provenance)
     title = f"Plan for {plan.scenario}: {plan.status.replace('_', ' ')}"
     if plan.status == "infeasible":
-        return View(title, why_none(plan), [], plan.assumptions, plan.warnings, foot)
+        return View(title, why_none(plan), [], plan.assumptions, plan.warnings, end)
     if plan.status == "no_incumbent":
         sentence = "The time limit was reached before any plan was found; give more time with --time-limit-s."
-        return View(title, [sentence], [], plan.assumptions, plan.warnings, foot)
+        return View(title, [sentence], [], plan.assumptions, plan.warnings, end)
     parts = [
         tables.service(plan),
         *tables.placements(plan),
@@ -47,7 +47,7 @@ def plan_view(plan: doc.Plan) -> View:
         tables.baselines(plan),
     ]
     shown = [table for table in parts if table is not None]
-    return View(title, answer(plan), shown, plan.assumptions, plan.warnings, foot)
+    return View(title, answer(plan), shown, plan.assumptions, plan.warnings, end)
 
 
 def evaluation_view(evaluation: doc.Evaluation) -> View:
@@ -58,9 +58,10 @@ def evaluation_view(evaluation: doc.Evaluation) -> View:
     ]
     shown = [tables.evaluation_figures(evaluation), tables.evaluation_placements(evaluation)]
     title = f"Evaluation for {evaluation.scenario}, {evaluation.workload}"
-    return View(title, sentences, shown, evaluation.assumptions, evaluation.warnings, _foot(evaluation.provenance))
+    return View(title, sentences, shown, evaluation.assumptions, evaluation.warnings, foot(evaluation.provenance))
 
 
-def _foot(provenance: doc.Provenance) -> str:
+def foot(provenance: doc.Provenance) -> str:
+    """Say what made a document."""
     solver = f", {provenance.solver}" if provenance.solver else ""
     return f"phaseplan {provenance.version}{solver}"

@@ -212,6 +212,28 @@ class Engine(Document):
     waiting: NonNegative = 0.10
 
 
+class ReferencePoint(Document):
+    """Where the hypervolume of a front is measured from; fix it to compare fronts of different scenarios."""
+
+    interactivity_tps: NonNegative = 0.0
+    energy_j_per_token: Positive
+
+
+class FrontSettings(Document):
+    """How a front is measured. Without a reference point it follows from the exact front (docs/front.md)."""
+
+    reference_point: ReferencePoint | None = None
+
+
+class ReportSettings(Document):
+    """What a report draws besides.
+
+    ``draft_ms_per_token``: other speeds of the drafter; null: half and a fifth of its own time.
+    """
+
+    draft_ms_per_token: Annotated[tuple[Positive, ...], Field(strict=False, max_length=6)] | None = None
+
+
 class Scenario(Document):
     """A question with everything that is needed to answer it. Holds its catalog."""
 
@@ -240,6 +262,8 @@ class Scenario(Document):
     host_factor: Annotated[float, Field(ge=1, le=10)] = 1.0
     pue: Annotated[float, Field(ge=1, le=10)] = 1.0
     transfers: Transfers | None = None
+    front: FrontSettings = FrontSettings()
+    report: ReportSettings = ReportSettings()
     assumptions: Annotated[tuple[str, ...], Field(strict=False)] = ()
 
     @model_validator(mode="after")

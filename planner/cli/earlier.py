@@ -1,0 +1,77 @@
+"""What a report is about: a question asked now, or the plan that an earlier run left in a folder."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+from pydantic import ValidationError
+
+from planner.check import check
+from planner.cli.bare import load_asked
+from planner.errors import InputError
+from planner.review.curves import Commands
+from planner.schema.documents import Plan
+from planner.schema.scenario import Scenario
+
+PLAN_FILE = "plan.json"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question, how a person makes its scenario, and the plan and its command where an earlier run found them."""
+
+    scenario: Scenario
+    digests: dict[str, str]
+    commands: Commands
+    plan: Plan | None = None
+    command: str | None = None
+
+
+def asked_now(scenario: str, sets: tuple[str, ...], places: tuple[str, ...], flags: dict[str, Any]) -> Asked:
+    """Read the question of this command line."""
+    loaded = load_asked(scenario, sets, places, flags)
+    return Asked(loaded.scenario, loaded.digests, Commands(scenario, sets))
+
+
+def asked_before(folder: str, context: click.Context) -> Asked:
+    """Read the plan in a folder and the question of the command that it names.
+
+    Raises
+    ------
+    InputError
+        If the plan cannot be read, names no command, or is not what its scenario says now: then the files have changed.
+    """
+    path = Path(folder) / PLAN_FILE
+    plan = _read(path)
+    if plan.provenance.command is None:
+        raise InputError(f"{path}: it names no command, so that its scenario is not known")
+    words = shlex.split(plan.provenance.command)[1:]
+    group = context.find_root().command
+    try:
+        given = group.make_context("plan", words, resilient_parsing=False).params
+    except click.ClickException as error:
+        raise InputError(f"{path}: its command is not understood: {error.format_message()}") from None
+    flags = {key: value for key, value in given.items() if key not in ("scenario", "sets", "places")}
+    asked = asked_now(given["scenario"], given["sets"], given["places"], flags)
+    changed = asked.digests != plan.provenance.catalogs
+    if changed or (plan.deployments and check(plan, asked.scenario)):
+        raise InputError(f"{path}: its scenario has changed since; run '{plan.provenance.command}' again")
+    return Asked(asked.scenario, asked.digests, asked.commands, plan, plan.provenance.command)
+
+
+def _read(path: Path) -> Plan:
+    try:
+        return Plan.model_validate_json(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(
+            f"--from {path.parent}: there is no {PLAN_FILE} in it; write one with: plan --output"
+        ) from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    except (ValidationError, UnicodeDecodeError) as error:
+        first = str(error).splitlines()[0]
+        raise InputError(f"{path}: it is no plan document ({first})") from None

@@ -1,0 +1,112 @@
+"""``plan report``: everything that a capacity-planning review looks at, as files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.core import ParameterSource
+
+from planner.cli import EXIT_INFEASIBLE, EXIT_NO_INCUMBENT
+from planner.cli.options import question_options, scenario_options
+from planner.cli.types import FOLDER
+
+if TYPE_CHECKING:
+    from planner.cli.earlier import Asked
+    from planner.schema.review import Review
+
+DEFAULT_FOLDER = "report"
+_BESIDE_FROM = {"earlier", "output", "as_json", "workload", "image", "time_limit_s"}
+
+
+@click.command("report")
+@scenario_options
+@click.option("--from", "earlier", type=FOLDER, metavar="DIR", help="Report on the plan.json in a folder, unsolved.")
+@click.option("--workload", metavar="NAME", help="Draw the curves of this one; by default that of the largest mix.")
+@click.option("--image", type=click.Choice(["svg", "png"]), default="svg", show_default=True, help="Figures as files.")
+@question_options
+def command(
+    scenario: str,
+    sets: tuple[str, ...],
+    as_json: bool,
+    output: str | None,
+    earlier: str | None,
+    workload: str | None,
+    image: str,
+    places: tuple[str, ...],
+    time_limit_s: float | None,
+    **flags: Any,  # noqa: ANN401
+) -> int:
+    """Write a report: report.html (one file that needs no network), report.md, points.csv and the figures.
+
+    It holds the answer, the exact front with the plan on it, what binds, curves over the draft length, rooflines,
+    assumptions, sources, and the command to reproduce it. Without --output it goes to the folder of --from, else to
+    ./report.
+    """
+    from planner.cli.common import command_line, interruptible, progress, require_output, tell_warnings
+    from planner.cli.earlier import asked_before, asked_now
+    from planner.review.recipe import review
+    from planner.solve import Settings
+
+    folder = output or earlier or DEFAULT_FOLDER
+    require_output(folder)
+    context = click.get_current_context()
+    if earlier is not None:
+        _refuse_another_question(context)
+    with progress() as tick:
+        asked: Asked = asked_now(scenario, sets, places, flags) if earlier is None else asked_before(earlier, context)
+        settings = Settings(time_limit_s, asked.digests, asked.command or command_line(), tick)
+        found = interruptible(lambda: review(asked.scenario, asked.commands, settings, workload, asked.plan))
+        tick("figures")
+        files = _files(asked, found, image)
+    tell_warnings(found.plan.warnings if found.plan is not None else found.front.warnings)
+    _deliver(found, files, folder, as_json)
+    status = "optimal" if found.plan is None else found.plan.status
+    return {"infeasible": EXIT_INFEASIBLE, "no_incumbent": EXIT_NO_INCUMBENT}.get(status, 0)
+
+
+def _refuse_another_question(context: click.Context) -> None:
+    """Refuse flags that ask something beside ``--from``: the plan there has its own question."""
+    given = [
+        parameter.opts[0]
+        for parameter in context.command.params
+        if parameter.name not in _BESIDE_FROM
+        and parameter.name is not None
+        and context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE
+    ]
+    if given:
+        raise click.UsageError(f"--from takes the question of the plan in it; leave out {', '.join(given)}", context)
+
+
+def _files(asked: Asked, found: Review, image: str) -> dict[str, str | bytes]:
+    from planner.report.draw import png
+    from planner.report.page import drawings_of, html, markdown
+    from planner.report.points import points_csv
+    from planner.report.sections import report_of
+
+    report = report_of(asked.scenario, found)
+    drawings = drawings_of(report)
+    pictures = {name: png(one.wide) if image == "png" else one.wide for name, one in drawings.items()}
+    return {
+        "report.html": html(report, drawings),
+        "report.md": markdown(report, f".{image}"),
+        "points.csv": points_csv(found),
+        **{f"figures/{name}.{image}": picture for name, picture in pictures.items()},
+    }
+
+
+def _deliver(found: Review, files: dict[str, str | bytes], folder: str, as_json: bool) -> None:
+    from pathlib import Path
+
+    from planner.cli.common import show
+    from planner.report.files import write_all
+    from planner.report.front import front_view
+    from planner.report.views import View, plan_view
+
+    written = write_all(Path(folder), files)
+    if as_json:
+        click.echo(found.model_dump_json(indent=2))
+        return
+    answer = plan_view(found.plan) if found.plan is not None else front_view(found.front)
+    told = [f"Written to {folder}: report.html, report.md, points.csv and {len(written) - 3} figures."]
+    show(View(f"Report for {found.scenario}", [*answer.sentences, *told]))

@@ -1,0 +1,1 @@
+"""The exact front of interactivity against energy per output token: what is possible, and at what price."""

@@ -1,0 +1,103 @@
+"""A front as a person reads it: its ends, its knee, and a table of its points."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from planner.report.numbers import figure
+from planner.report.sentences import drafting_sentence, placement_sentence, reasons
+from planner.report.tables import Table
+from planner.report.views import View, foot
+from planner.schema import documents as doc
+from planner.schema.front import Front, FrontPoint
+
+MOST_ROWS = 15
+
+
+def front_view(front: Front, most: int = MOST_ROWS) -> View:
+    """Lay out a front; of many points ``most`` are shown, among them both ends and the knee."""
+    end = foot(front.provenance)
+    if not front.points:
+        title = f"Front for {front.scenario}: {'infeasible' if front.exact else 'no incumbent'}"
+        why = (
+            reasons(front.infeasibility) if front.exact else ["The time limit was reached before any point was found."]
+        )
+        return View(title, why, [], front.assumptions, front.warnings, end)
+    table = points_table(front, shown_rows(front, most))
+    return View(f"Front for {front.scenario}", front_sentences(front), [table], front.assumptions, front.warnings, end)
+
+
+def front_sentences(front: Front) -> list[str]:
+    """Say where the front begins and ends, whether it is proven, where its knee is and what it spans."""
+    first, last = front.points[0], front.points[-1]
+    proof = (
+        "proven, no design under this model lies beyond it" if front.exact else "stopped at the time limit, not whole"
+    )
+    count = "one point" if len(front.points) == 1 else f"{len(front.points)} points"
+    found = [f"{count}, from {_where(first)} to {_where(last)}; {proof}"]
+    found.append(f"energy is watts of {front.power_basis} power per output token/s")
+    if front.knee is not None:
+        found.append(f"knee: {design_sentence(front.points[front.knee])}")
+    reference = front.reference_point
+    if front.hypervolume is not None and reference is not None:
+        at = (
+            f"{figure(reference.interactivity_tps)} tok/s and {figure(reference.energy_j_per_token)} J per output token"
+        )
+        found.append(f"hypervolume {figure(front.hypervolume)} tok/s × J/token, from the reference point {at}")
+    return [text[0].upper() + text[1:] + "." for text in found]
+
+
+def _where(point: FrontPoint) -> str:
+    return f"{figure(point.interactivity_tps)} tok/s per user at {figure(point.energy_j_per_token)} J per output token"
+
+
+def design_sentence(point: FrontPoint) -> str:
+    """Say what a point offers and how: the design of the workload whose users see the least."""
+    deployment = point.deployment
+    return f"{_where(point)}; {placement_sentence(deployment)}; {drafting_sentence(deployment)}"
+
+
+def shown_rows(front: Front, most: int) -> list[int]:
+    """Choose points to show: all, or both ends, the knee, and others spread evenly."""
+    count = len(front.points)
+    if count <= most:
+        return list(range(count))
+    spread = {round(k * (count - 1) / (most - 2)) for k in range(most - 1)}
+    return sorted(spread | ({front.knee} if front.knee is not None else set()))
+
+
+def points_table(front: Front, rows: Sequence[int]) -> Table:
+    """List some points of a front with their step phases, and the price where it is known."""
+    priced = any(point.usd_per_million_tokens is not None for point in front.points)
+    several = any(point.others for point in front.points)
+    lines = []
+    for row in rows:
+        point = front.points[row]
+        placements = point.deployment.placements
+        lines.append(
+            (
+                figure(point.interactivity_tps) + (" ◆" if row == front.knee else ""),
+                figure(point.energy_j_per_token),
+                figure(point.ttft_s * 1e3),
+                *((figure(point.usd_per_million_tokens),) if priced else ()),
+                str(point.deployment.draft_length),
+                option_words(placements["target_verify"]),
+                option_words(placements["draft_decode"]),
+            )
+        )
+    headers = ("tok/s", "J/tok", "TTFT ms", *(("$/M tok",) if priced else ()), "D", "verify", "draft")
+    notes = ["tok/s: output tokens/s per user."] + (["◆ knee."] if front.knee is not None else [])
+    if len(rows) < len(front.points):
+        notes.append(f"{len(rows)} of {len(front.points)} points; all are in the JSON document.")
+    if several:
+        notes.append("Each row shows the workload whose users see the least.")
+    return Table("Points", headers, tuple(lines), left=0, note=" ".join(notes), last=2)
+
+
+def option_words(place: doc.Placement | None) -> str:
+    """Write where a phase runs, without what is one: ``gpu:tp4:b8``."""
+    if place is None:
+        return "–"
+    degree = f":tp{place.tensor_parallel}" if place.tensor_parallel > 1 else ""
+    batch = f":b{place.batch_size}" if place.batch_size > 1 else ""
+    return f"{place.device}{degree}{batch}"
