@@ -298,8 +298,8 @@ class _Search:
 def _step_options(tableau: Tableau, phase: Phase, s: int, rows: Indices) -> Indices:
     """Leave out options that another of the group matches or beats in all that the cost of a pair depends on.
 
-    That is the latency, the part in the time of a first token, and of the power w·count + g, where count covers capacity
-    and held sequences: with fractional counts the power at capacity, the power per held sequence, and g; with whole
+    That is the latency, the part in the time of a first token, and of the power w·count + g, where count covers
+    capacity and held sequences: with fractional counts the power at capacity, that per held sequence, and g; with whole
     counts or spares w, busy time, held sequences and g themselves. A least batch fill asks for *few* held sequences
     too, so then nothing is left out.
     """
@@ -309,8 +309,9 @@ def _step_options(tableau: Tableau, phase: Phase, s: int, rows: Indices) -> Indi
     watts, per_rate = measure.per_replica[rows, 0], measure.per_rate[rows, s]
     busy, latency = tableau.busy_s[phase][rows, s], tableau.latency_s[phase][rows, s]
     per_held = 1.0 / tableau.held_per_replica[phase][rows, s]
-    ways = [table[rows, s] for table in (tableau.table.through_target_s, tableau.table.through_draft_s)]
-    first = ways if phase == "target_verify" else []
+    first: list[Floats] = []
+    if phase == "target_verify":
+        first = [way[rows, s] for way in (tableau.table.through_target_s, tableau.table.through_draft_s)]
     if scenario.counts == "integer" or scenario.servers.spare_replicas:
         columns = [*first, latency, watts, busy, per_held, per_rate]
     else:

@@ -31,6 +31,8 @@ class Commands:
             if option is not None:
                 words += ["--place", f"{phase}={option}"]
         words += ["--draft-length", str(design.speculation.draft_length)]
+        if design.speculation.layout != "disaggregated":
+            words += ["--layout", design.speculation.layout]
         if len(scenario.workloads) > 1:
             words += ["--workload", design.workload]
         if len(scenario.proposers) > 1 and design.speculation.proposer is not None:
