@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -458,14 +458,16 @@ def _hosting(
     verify, engine = costs["target_verify"], scenario.engine
     latency, energy = verify.latency_s.copy(), verify.energy_j.copy()
     held = verify.sequences.copy()
+    together: dict[tuple[str, ...], Floats] = {}
     waits = np.where(first_from_prefill, 0.0, 1.0)
     target, draft = waits * latency, waits * latency
     parts = {phase: Hosted(np.zeros_like(latency), np.zeros_like(latency)) for phase in PHASES}
     batch = verify.batch_sizes[:, 0]
+    beside = {phase: _Beside(costs[phase], phase in STEP_PHASES, verify.options) for phase in PHASES}
     for s, speculation in enumerate(speculations):
         hosted = hosted_by_verify(scenario, speculation)
         for phase in sorted(hosted, key=PHASES.index):
-            one_s, one_j, prompts = _beside(costs[phase], verify.options, s, phase)
+            one_s, one_j, prompts = beside[phase].of(s)
             per_request = one_j if phase not in STEP_PHASES else one_j * steps[s]
             if phase in STEP_PHASES:
                 latency[:, s] += one_s
@@ -486,7 +488,10 @@ def _hosting(
             parts[phase].busy_s[:, s] = busy
             parts[phase].energy_j[:, s] = per_request
         if hosted & set(DRAFT_PHASES):
-            held[:, s] = _held_together(scenario, workload, speculation, verify.options, held[:, s])
+            models = models_of(scenario, "target_verify", speculation)
+            if models not in together:
+                together[models] = _sequences(scenario, workload, models, verify.options)[:, 0]
+            held[:, s] = np.minimum(held[:, s], together[models])
         if speculation.proposer is not None:
             host_s = scenario.catalog.proposers[speculation.proposer].host_time_ms * 1e-3
             latency[:, s] += host_s
@@ -504,29 +509,37 @@ def _idle_w(scenario: Scenario, options: Sequence[Option]) -> Floats:
     return np.array([(devices[o.device].idle_power_w or 0.0) * o.tensor_parallel for o in options], dtype=float)
 
 
-def _beside(costs: PhaseCosts, options: Sequence[Option], s: int, phase: Phase) -> tuple[Floats, Floats, Floats]:
-    """(O,) time, energy per request and batch of a hosted phase on the replicas of each option; NaN where unknown.
+@dataclass
+class _Beside:
+    """Costs of one phase where it shares the replicas of an option of target_verify; rows are looked up once.
 
     A draft has the batch of its verify; a prefill is taken at the smallest batch that is on offer there.
     """
-    at: dict[tuple[str, int, int], int] = {}
-    for row in sorted(range(len(costs.options)), key=lambda row: -costs.options[row].batch_size):
-        option = costs.options[row]
-        at[option.device, option.tensor_parallel, option.batch_size] = row
-        if np.isfinite(costs.latency_s[row, s]):
-            at[option.device, option.tensor_parallel, 0] = row
-    rows = [at.get((o.device, o.tensor_parallel, o.batch_size if phase in STEP_PHASES else 0), -1) for o in options]
-    known = np.array(rows) >= 0
-    time_s, energy_j, batch = (np.full(len(options), np.nan) for _ in range(3))
-    kept = np.array(rows, dtype=np.intp)[known]
-    time_s[known], energy_j[known] = costs.latency_s[kept, s], costs.energy_j[kept, s]
-    batch[known] = costs.batch_sizes[kept, 0]
-    return time_s, energy_j, batch
 
+    costs: PhaseCosts
+    drafts: bool
+    options: Sequence[Option]
+    rows: dict[bytes, NDArray[np.intp]] = field(default_factory=dict)
 
-def _held_together(
-    scenario: Scenario, workload: str, speculation: Speculation, options: Sequence[Option], alone: Floats
-) -> Floats:
-    """(O,) sequences that a replica holds with the drafter's weights and KV beside the target's."""
-    together = _sequences(scenario, workload, models_of(scenario, "target_verify", speculation), options)[:, 0]
-    return np.minimum(alone, together)
+    def of(self, s: int) -> tuple[Floats, Floats, Floats]:
+        """(O,) time, energy per request and batch by option of target_verify; NaN where unknown."""
+        rows = self._rows(np.isfinite(self.costs.latency_s[:, s]))
+        known = rows >= 0
+        time_s, energy_j, batch = (np.full(len(rows), np.nan) for _ in range(3))
+        kept = rows[known]
+        time_s[known], energy_j[known] = self.costs.latency_s[kept, s], self.costs.energy_j[kept, s]
+        batch[known] = self.costs.batch_sizes[kept, 0]
+        return time_s, energy_j, batch
+
+    def _rows(self, able: NDArray[np.bool_]) -> NDArray[np.intp]:
+        """(O,) the option beside each of target_verify; −1 where there is none."""
+        key = able.tobytes()
+        if key not in self.rows:
+            at: dict[tuple[str, int, int], int] = {}
+            for row, option in sorted(enumerate(self.costs.options), key=lambda pair: -pair[1].batch_size):
+                at[option.device, option.tensor_parallel, option.batch_size] = row
+                if able[row]:
+                    at[option.device, option.tensor_parallel, 0] = row
+            wanted = ((o.device, o.tensor_parallel, o.batch_size if self.drafts else 0) for o in self.options)
+            self.rows[key] = np.array([at.get(place, -1) for place in wanted], dtype=np.intp)
+        return self.rows[key]

@@ -36,7 +36,8 @@ from planner.structure.least import (
 from planner.words import STEP_PHASES
 
 _CLOSED = 1e-11
-_STAGES = (1e-2, 1e-3, 1e-5, _CLOSED)
+_STAGES = (0.3, 0.05, 1e-2, 1e-3)
+_WORTH_DROPPING = 1.02
 _ROUNDING = 1e-9
 _TIE = 1e-10
 _ALMOST_NOTHING = 1e-9
@@ -143,14 +144,18 @@ class _Fleet:
         The last designs may still fit; the sum of lower bounds may already be too much.
         """
 
-        def within(cost: float) -> bool:
-            return np.isfinite(cost) and cost <= self.budget * (1 + _ROUNDING)
-
-        if self.last and within(self.cost(rates, self.last)):
+        if self.carry(rates):
             return True
-        if not within(sum(lower_bound(tableau, rates[name]) for name, tableau in self.tableaus.items())):
+        if not self._within(sum(lower_bound(tableau, rates[name]) for name, tableau in self.tableaus.items())):
             return False
         return bool(self.least(rates, any_will_do=True)[1])
+
+    def carry(self, rates: Rates) -> bool:
+        """Whether the last designs serve these rates within the budget."""
+        return bool(self.last) and self._within(self.cost(rates, self.last))
+
+    def _within(self, cost: float) -> bool:
+        return bool(np.isfinite(cost)) and cost <= self.budget * (1 + _ROUNDING)
 
     def drop_what_is_too_dear(self, rates: Rates) -> None:
         """Keep only what the budget allows some workload at these rates or above, the others at their least."""
@@ -248,9 +253,11 @@ def _throughput(fleet: _Fleet, question: Question) -> Answer | None:
     def rates(scale: float) -> Rates:
         return {name: scale * share for name, share in shares.items()}
 
+    tokens = sum(share * workloads[name].osl_tokens for name, share in shares.items())
     high = _largest_scale(fleet, shares)
     asked = [(w.limits.demand_rps or 0.0) / shares[name] for name, w in workloads.items()]
-    low = max(max(asked), _ALMOST_NOTHING * high)
+    known = question.reached * (1 - _ROUNDING) / tokens
+    low = max(*asked, _ALMOST_NOTHING * high, known)
     if low > high * (1 + _ROUNDING) or not fleet.least(rates(low))[1]:
         return None
     proportional = fleet.scenario.counts == "fractional" and not fleet.scenario.servers.spare_replicas
@@ -259,12 +266,34 @@ def _throughput(fleet: _Fleet, question: Question) -> Answer | None:
         return rates(low * fleet.budget / cost), _own, designs, None
     if fleet.fits(rates(high)):
         low = high
-    for closed in _STAGES:
+    for closed in _STAGES if low > known else ():
         low, high = _bisect(low, high, lambda scale: scale if fleet.fits(rates(scale)) else None, closed)
         fleet.drop_what_is_too_dear(rates(low))
-    designs = fleet.least(rates(low))[1]
-    tokens = sum(share * workloads[name].osl_tokens for name, share in shares.items())
-    return rates(low), _own, designs, high * tokens
+    low, high = _climb(fleet, rates, low, high)
+    return rates(low), _own, fleet.least(rates(low))[1], high * tokens
+
+
+def _climb(fleet: _Fleet, rates: Callable[[float], Rates], low: float, high: float) -> tuple[float, float]:
+    """Close in on the largest scale that fits; ``low`` does and ``high`` does not, unless they are the same.
+
+    Designs are followed as far as they carry. Where nothing fits just above that, it is the largest; else what lies
+    between is halved, so that a row of designs that are hardly better than the one before is not climbed step by step.
+    """
+    dropped = 0.0
+    while high - low > _CLOSED * high:
+        if fleet.last:
+            low, _ = _bisect(low, high, lambda scale: scale if fleet.carry(rates(scale)) else None)
+        if low > _WORTH_DROPPING * dropped:
+            fleet.drop_what_is_too_dear(rates(low))
+            dropped = low
+        for next_scale in (low * (1 + _CLOSED), 0.5 * (low + high)):
+            if next_scale >= high:
+                continue
+            if fleet.fits(rates(next_scale)):
+                low = next_scale
+            else:
+                high = next_scale
+    return low, high
 
 
 def _rate(fleet: _Fleet, question: Question) -> Answer | None:
