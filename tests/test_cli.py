@@ -10,8 +10,9 @@ import sys
 from dataclasses import replace
 
 import pytest
+from commands import on_reference, run
 
-from planner.cli import EXIT_BAD_INPUT, EXIT_INFEASIBLE, EXIT_INTERRUPTED, EXIT_NO_INCUMBENT, run
+from planner.cli import EXIT_BAD_INPUT, EXIT_INFEASIBLE, EXIT_INTERRUPTED, EXIT_NO_INCUMBENT
 from planner.milp import program
 from planner.words import PHASES
 
@@ -63,7 +64,7 @@ def said(capsys, *arguments):
 
 def process(*arguments, **more):
     """Run the command in a process of its own."""
-    command = [sys.executable, "-m", "planner", *arguments]
+    command = [sys.executable, "-m", "planner", *on_reference(arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, **more)
 
 
@@ -314,7 +315,7 @@ def test_progress_is_shown_on_a_terminal_and_never_in_the_answer():
     import pty
 
     leader, follower = pty.openpty()
-    command = [sys.executable, "-m", "planner", *MAIN_JOB, "--json"]
+    command = [sys.executable, "-m", "planner", *on_reference(MAIN_JOB), "--json"]
     try:
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=follower, text=True, timeout=60)
         shown = os.read(leader, 100_000).decode()

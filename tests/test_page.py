@@ -8,9 +8,10 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from commands import run
 from markdown_it import MarkdownIt
 
-from planner.cli import EXIT_BAD_INPUT, EXIT_INFEASIBLE, run
+from planner.cli import EXIT_BAD_INPUT, EXIT_INFEASIBLE
 from planner.read.load import read_scenario
 from planner.report import draw, page, vega
 from planner.report.chart_front import plan_energy

@@ -9,8 +9,8 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from commands import run
 
-from planner.cli import run
 from planner.errors import InputError
 from planner.read.load import read_scenario
 from planner.report.points import COLUMNS, points_csv
