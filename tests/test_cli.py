@@ -264,7 +264,7 @@ def test_json_is_one_document_and_nothing_else():
     assert (done.returncode, done.stderr) == (0, "")
     plan = json.loads(done.stdout)
     assert plan["status"] == "optimal"
-    assert plan["provenance"]["command"] == "plan --budget-kw 50 --min-tps 100 --json"
+    assert plan["provenance"]["command"] == "plan --scenario reference --budget-kw 50 --min-tps 100 --json"
 
 
 @pytest.mark.parametrize("name", TEXTS)

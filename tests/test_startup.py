@@ -68,10 +68,10 @@ def test_looking_loads_no_solver(arguments):
     assert "pydantic" in found, "so that the checks above can fail"
 
 
-def test_the_main_job_loads_neither_solver_nor_roofline():
+def test_the_reference_loads_neither_solver_nor_roofline():
     """The reference separates, and its catalog characterizes every phase."""
     code = "import sys; from planner.cli import run; run(sys.argv[1:]); print(*sys.modules, file=sys.stderr)"
-    arguments = ["--budget-kw", "50", "--min-tps", "100"]
+    arguments = ["--scenario", "reference", "--budget-kw", "50", "--min-tps", "100"]
     done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=120)
     loaded = set(done.stderr.split())
     assert "planner.structure.optimise" in loaded
