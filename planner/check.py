@@ -22,15 +22,18 @@ from planner.assemble import (
 from planner.evaluate import Design, request_metrics
 from planner.fleet import COUNT_TOLERANCE, Deployed, PoolUse, Racked, device_counts, devices_per_unit, shared_sequences
 from planner.limits import TOLERANCE
-from planner.options import Option, Speculation, hosted_by_verify, models_of, speculations_of
+from planner.options import CostTable, Option, Speculation, hosted_by_verify, models_of, speculations_of
+from planner.payoff import payoffs
 from planner.rates import fixed_rates
 from planner.schema import documents as doc
 from planner.schema.scenario import Scenario
 from planner.words import DRAFT_PHASES, MAXIMIZED, PHASES, STEP_PHASES, Phase
 
 
-def check(plan: doc.Plan, scenario: Scenario) -> list[str]:
+def check(plan: doc.Plan, scenario: Scenario, tables: dict[str, CostTable] | None = None) -> list[str]:
     """List every violation of a plan: a broken limit, an impossible design, a figure that does not recompute.
+
+    ``tables``: the costs of every workload, if they are at hand; they are made from the scenario, not by a solver.
 
     Returns
     -------
@@ -61,6 +64,7 @@ def check(plan: doc.Plan, scenario: Scenario) -> list[str]:
         *_unfilled_batches(deployed),
         *_pool_problems(plan, deployed),
         *_figure_problems(plan, deployed),
+        *_payoff_problems(plan, deployed, tables),
         *_limit_problems(plan, deployed),
         *_objective_problems(plan, deployed),
     ]
@@ -226,6 +230,11 @@ def _figure_problems(plan: doc.Plan, deployed: Deployed) -> list[str]:
         "totals": totals_document(deployed).model_dump(),
     }
     return [problem for key, figures in computed.items() for problem in _differences(key, written[key], figures)]
+
+
+def _payoff_problems(plan: doc.Plan, deployed: Deployed, tables: dict[str, CostTable] | None) -> list[str]:
+    written, computed = plan.payoffs, payoffs(deployed, tables)
+    return _differences("payoffs", [one.model_dump() for one in written], [one.model_dump() for one in computed])
 
 
 def _limit_problems(plan: doc.Plan, deployed: Deployed) -> list[str]:

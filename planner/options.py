@@ -378,7 +378,10 @@ def cost_table(scenario: Scenario, workload: str, speculations: Sequence[Specula
     steps = steps_per_request(float(scenario.workloads[workload].osl_tokens), E, first_from_prefill)
     rules = [rule_for(scenario, s) for s in speculations]
     costs = _costs(scenario, workload, speculations)
-    hosting = _hosting(scenario, workload, speculations, costs, steps, first_from_prefill)
+    hosting = _Hosting(scenario, workload, costs, steps, first_from_prefill)
+    for index, speculation in enumerate(speculations):
+        hosting.host(index, speculation)
+    through_target_s, through_draft_s = hosting.ways()
     own = {phase: _own(rules, speculations, phase) for phase in PHASES}
     once = {"target_prefill": own["target_prefill"], "draft_prefill": own["draft_prefill"]}
     return CostTable(
@@ -390,10 +393,10 @@ def cost_table(scenario: Scenario, workload: str, speculations: Sequence[Specula
         first_from_prefill=first_from_prefill,
         operations={phase: once.get(phase, steps * own[phase]) for phase in PHASES},
         phases={phase: _without_hosted(costs[phase], own[phase]) for phase in PHASES}
-        | {"target_verify": hosting.verify},
+        | {"target_verify": hosting.verify()},
         hosted=hosting.parts,
-        through_target_s=hosting.through_target_s,
-        through_draft_s=hosting.through_draft_s,
+        through_target_s=through_target_s,
+        through_draft_s=through_draft_s,
     )
 
 
@@ -431,76 +434,90 @@ def _without_hosted(costs: PhaseCosts, own: Floats) -> PhaseCosts:
     )
 
 
-@dataclass(frozen=True)
 class _Hosting:
-    """Costs of target_verify with what its replicas host, and its part in the time to first token."""
-
-    verify: PhaseCosts
-    parts: dict[Phase, Hosted]
-    through_target_s: Floats
-    through_draft_s: Floats
-
-
-def _hosting(
-    scenario: Scenario,
-    workload: str,
-    speculations: Sequence[Speculation],
-    costs: dict[Phase, PhaseCosts],
-    steps: Floats,
-    first_from_prefill: NDArray[np.bool_],
-) -> _Hosting:
-    """Add to every option of target_verify what it hosts.
+    """Costs of target_verify with what its replicas host, and its part in the time to first token.
 
     A hosted draft adds its time to the step. A hosted prefill slows decoding: every step of a batch of b takes
     interference·b·t_prefill/N longer, the prefills that come in during it; its energy comes on top. First tokens of a
     hosted target prefill wait for prompts ahead of theirs, see ``planner.schema.scenario.Engine``.
     """
-    verify, engine = costs["target_verify"], scenario.engine
-    latency, energy = verify.latency_s.copy(), verify.energy_j.copy()
-    held = verify.sequences.copy()
-    together: dict[tuple[str, ...], Floats] = {}
-    waits = np.where(first_from_prefill, 0.0, 1.0)
-    target, draft = waits * latency, waits * latency
-    parts = {phase: Hosted(np.zeros_like(latency), np.zeros_like(latency)) for phase in PHASES}
-    batch = verify.batch_sizes[:, 0]
-    beside = {phase: _Beside(costs[phase], phase in STEP_PHASES, verify.options) for phase in PHASES}
-    for s, speculation in enumerate(speculations):
-        hosted = hosted_by_verify(scenario, speculation)
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        workload: str,
+        costs: dict[Phase, PhaseCosts],
+        steps: Floats,
+        first_from_prefill: NDArray[np.bool_],
+    ) -> None:
+        self.scenario, self.workload, self.costs, self.steps = scenario, workload, costs, steps
+        verify = costs["target_verify"]
+        self.options, self.batch = verify.options, verify.batch_sizes[:, 0]
+        self.latency_s, self.energy_j = verify.latency_s.copy(), verify.energy_j.copy()
+        self.held = verify.sequences.copy()
+        self.waits = np.where(first_from_prefill, 0.0, 1.0)
+        self.target_s, self.draft_s = self.waits * verify.latency_s, self.waits * verify.latency_s
+        self.parts: dict[Phase, Hosted] = {}
+        self.together: dict[tuple[str, ...], Floats] = {}
+        self.beside = {phase: _Beside(costs[phase], phase in STEP_PHASES, verify.options) for phase in PHASES}
+
+    def host(self, s: int, speculation: Speculation) -> None:
+        """Add what one speculation hosts."""
+        hosted = hosted_by_verify(self.scenario, speculation)
         for phase in sorted(hosted, key=PHASES.index):
-            one_s, one_j, prompts = beside[phase].of(s)
-            per_request = one_j if phase not in STEP_PHASES else one_j * steps[s]
             if phase in STEP_PHASES:
-                latency[:, s] += one_s
-                busy = steps[s] * one_s / batch
-                draft[:, s] += waits[s] * one_s
+                self._draft(s, phase)
             else:
-                added = engine.interference * batch * (one_s / prompts) / steps[s]
-                latency[:, s] += added
-                busy = steps[s] * added / batch
-                first = one_s
-                if phase == "target_prefill":
-                    first = engine.first_token_ms * 1e-3 + (engine.cohort + engine.waiting * batch) * one_s / prompts
-                    target[:, s] += first
-                rule = rule_for(scenario, speculation)
-                if phase == "draft_prefill" or (rule is not None and rule.hidden_vectors > 0):
-                    draft[:, s] += waits[s] * first
-            energy[:, s] += per_request / steps[s]
-            parts[phase].busy_s[:, s] = busy
-            parts[phase].energy_j[:, s] = per_request
+                self._prefill(s, phase, rule_for(self.scenario, speculation))
         if hosted & set(DRAFT_PHASES):
-            models = models_of(scenario, "target_verify", speculation)
-            if models not in together:
-                together[models] = _sequences(scenario, workload, models, verify.options)[:, 0]
-            held[:, s] = np.minimum(held[:, s], together[models])
+            models = models_of(self.scenario, "target_verify", speculation)
+            if models not in self.together:
+                self.together[models] = _sequences(self.scenario, self.workload, models, self.options)[:, 0]
+            self.held[:, s] = np.minimum(self.held[:, s], self.together[models])
         if speculation.proposer is not None:
-            host_s = scenario.catalog.proposers[speculation.proposer].host_time_ms * 1e-3
-            latency[:, s] += host_s
-            draft[:, s] += waits[s] * host_s
-            energy[:, s] += host_s * _idle_w(scenario, verify.options) / batch
-    known = {phase: part for phase, part in parts.items() if part.energy_j.any() or part.busy_s.any()}
-    bundled = PhaseCosts(verify.options, latency, energy, held)
-    through = (np.where(np.isnan(way), np.inf, way) for way in (target, draft))
-    return _Hosting(bundled, known, *through)
+            self._host_time(s, self.scenario.catalog.proposers[speculation.proposer].host_time_ms * 1e-3)
+
+    def _draft(self, s: int, phase: Phase) -> None:
+        one_s, one_j, _ = self.beside[phase].of(s)
+        self.latency_s[:, s] += one_s
+        self.draft_s[:, s] += self.waits[s] * one_s
+        self._spend(s, phase, self.steps[s] * one_s / self.batch, self.steps[s] * one_j)
+
+    def _prefill(self, s: int, phase: Phase, rule: Rule | None) -> None:
+        engine = self.scenario.engine
+        one_s, one_j, prompts = self.beside[phase].of(s)
+        slower_s = engine.interference * self.batch * (one_s / prompts) / self.steps[s]
+        self.latency_s[:, s] += slower_s
+        self._spend(s, phase, self.steps[s] * slower_s / self.batch, one_j)
+        first_s = one_s
+        if phase == "target_prefill":
+            ahead = (engine.cohort + engine.waiting * self.batch) * one_s / prompts
+            first_s = engine.first_token_ms * 1e-3 + ahead
+            self.target_s[:, s] += first_s
+        if phase == "draft_prefill" or (rule is not None and rule.hidden_vectors > 0):
+            self.draft_s[:, s] += self.waits[s] * first_s
+
+    def _spend(self, s: int, phase: Phase, busy_s: Floats, energy_j: Floats) -> None:
+        """Note what a request spends on a hosted phase, and add its energy to every step."""
+        shape = self.latency_s.shape
+        part = self.parts.setdefault(phase, Hosted(np.zeros(shape), np.zeros(shape)))
+        part.busy_s[:, s], part.energy_j[:, s] = busy_s, energy_j
+        self.energy_j[:, s] += energy_j / self.steps[s]
+
+    def _host_time(self, s: int, host_s: float) -> None:
+        """Add the host's time of a whole draft: the replicas wait for it, idle."""
+        self.latency_s[:, s] += host_s
+        self.draft_s[:, s] += self.waits[s] * host_s
+        self.energy_j[:, s] += host_s * _idle_w(self.scenario, self.options) / self.batch
+
+    def verify(self) -> PhaseCosts:
+        """Give the costs of target_verify with all that it hosts."""
+        return PhaseCosts(self.options, self.latency_s, self.energy_j, self.held)
+
+    def ways(self) -> tuple[Floats, Floats]:
+        """(O, S) the part in the time to first token, through the target and through the draft; infinite if unknown."""
+        target, draft = (np.where(np.isnan(way), np.inf, way) for way in (self.target_s, self.draft_s))
+        return target, draft
 
 
 def _idle_w(scenario: Scenario, options: Sequence[Option]) -> Floats:

@@ -7,15 +7,18 @@ import json
 import shlex
 from functools import cache
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from commands import run
 
 from planner.errors import InputError
 from planner.read.load import read_scenario
+from planner.report.chart_ways import STYLES
 from planner.report.points import COLUMNS, points_csv
 from planner.review.curves import Commands
 from planner.review.recipe import review
+from planner.schema.documents import BaselineName
 from planner.schema.scenario import ReportSettings
 from planner.words import PHASES
 
@@ -241,3 +244,8 @@ def test_the_numbers_hold_every_point():
     rows = list(csv.DictReader(io.StringIO(points_csv(found))))
     curves = [way.curve for way in found.ways if way.curve] + [speed.curve for speed in found.speeds]
     assert len(rows) == len(found.front.points) + sum(len(one.points) for one in curves)
+
+
+def test_every_usual_way_has_a_look_of_its_own():
+    assert set(STYLES) == {*get_args(BaselineName), "this_plan"}
+    assert len({(colour, tuple(pattern)) for colour, pattern, _, _ in STYLES.values()}) == len(STYLES)

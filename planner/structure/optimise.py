@@ -143,7 +143,6 @@ class _Fleet:
 
         The last designs may still fit; the sum of lower bounds may already be too much.
         """
-
         if self.carry(rates):
             return True
         if not self._within(sum(lower_bound(tableau, rates[name]) for name, tableau in self.tableaus.items())):
