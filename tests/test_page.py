@@ -127,7 +127,9 @@ def test_a_report_from_an_earlier_plan_is_the_same(tmp_path, files, capsys):
     assert run([*MAIN_JOB, "--output", str(tmp_path)]) == 0
     assert run(["report", "--from", str(tmp_path)]) == 0
     assert (tmp_path / "points.csv").read_text("utf-8") == files[1]["points.csv"].read_text("utf-8")
-    assert "plan --scenario reference --budget-kw 50 --min-tps 100 --output" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "plan --scenario reference --budget-kw 50 --min-tps 100 --output" in (tmp_path / "report.html").read_text(
+        encoding="utf-8"
+    )
     capsys.readouterr()
 
 
