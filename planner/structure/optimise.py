@@ -38,6 +38,7 @@ from planner.words import STEP_PHASES
 _CLOSED = 1e-11
 _STAGES = (0.3, 0.05, 1e-2, 1e-3)
 _WORTH_DROPPING = 1.02
+_AT_ONCE = 63
 _ROUNDING = 1e-9
 _TIE = 1e-10
 _ALMOST_NOTHING = 1e-9
@@ -152,6 +153,16 @@ class _Fleet:
     def carry(self, rates: Rates) -> bool:
         """Whether the last designs serve these rates within the budget."""
         return bool(self.last) and self._within(self.cost(rates, self.last))
+
+    def reach(self, shares: Rates, low: float, high: float) -> float:
+        """Give the largest scale of these rates, from ``low`` up to ``high``, that the last designs carry."""
+        while high - low > _CLOSED * high:
+            scales = np.linspace(low, high, _AT_ONCE + 2)[1:-1]
+            costs = sum(self.tableaus[name].costs_of(scales * shares[name], found) for name, found in self.last.items())
+            carried = int(np.count_nonzero(costs <= self.budget * (1 + _ROUNDING)))
+            edges = [low, *scales.tolist(), high]
+            low, high = edges[carried], edges[carried + 1]
+        return low
 
     def _within(self, cost: float) -> bool:
         return bool(np.isfinite(cost)) and cost <= self.budget * (1 + _ROUNDING)
@@ -268,20 +279,24 @@ def _throughput(fleet: _Fleet, question: Question) -> Answer | None:
     for closed in _STAGES if low > known else ():
         low, high = _bisect(low, high, lambda scale: scale if fleet.fits(rates(scale)) else None, closed)
         fleet.drop_what_is_too_dear(rates(low))
-    low, high = _climb(fleet, rates, low, high)
+    low, high = _climb(fleet, shares, low, high)
     return rates(low), _own, fleet.least(rates(low))[1], high * tokens
 
 
-def _climb(fleet: _Fleet, rates: Callable[[float], Rates], low: float, high: float) -> tuple[float, float]:
+def _climb(fleet: _Fleet, shares: Rates, low: float, high: float) -> tuple[float, float]:
     """Close in on the largest scale that fits; ``low`` does and ``high`` does not, unless they are the same.
 
     Designs are followed as far as they carry. Where nothing fits just above that, it is the largest; else what lies
     between is halved, so that a row of designs that are hardly better than the one before is not climbed step by step.
     """
+
+    def rates(scale: float) -> Rates:
+        return {name: scale * share for name, share in shares.items()}
+
     dropped = 0.0
     while high - low > _CLOSED * high:
         if fleet.last:
-            low, _ = _bisect(low, high, lambda scale: scale if fleet.carry(rates(scale)) else None)
+            low = fleet.reach(shares, low, high)
         if low > _WORTH_DROPPING * dropped:
             fleet.drop_what_is_too_dear(rates(low))
             dropped = low
