@@ -9,7 +9,7 @@ _WITH_A_SCENARIO = (["evaluate"], ["pareto"], ["report"], ["catalog", "show"], [
 def on_reference(arguments):
     """The arguments with the reference as their scenario, where they name none and their command takes one."""
     arguments = list(arguments)
-    if {"--scenario", "--from", "--help", "--version"} & set(arguments):
+    if {"--scenario", "--from", "--help", "--version"} & set(arguments) or "evaluate" in arguments[1:]:
         return arguments
     for command in _WITH_A_SCENARIO:
         if arguments[: len(command)] == command:
