@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from planner.bounds import largest_rates, runnable, usable
 from planner.errors import InputError
@@ -26,6 +27,7 @@ from planner.schema.scenario import Scenario
 from planner.structure.coupled import Coupled, Measured
 from planner.structure.least import (
     NOTHING,
+    Floats,
     Found,
     Service,
     Tableau,
@@ -152,20 +154,20 @@ class _Fleet:
 
     def carry(self, rates: Rates) -> bool:
         """Whether the last designs serve these rates within the budget."""
-        return bool(self.last) and self._within(self.cost(rates, self.last))
+        return bool(self.last) and bool(self._within(self.cost(rates, self.last)))
 
     def reach(self, shares: Rates, low: float, high: float) -> float:
         """Give the largest scale of these rates, from ``low`` up to ``high``, that the last designs carry."""
         while high - low > _CLOSED * high:
             scales = np.linspace(low, high, _AT_ONCE + 2)[1:-1]
             costs = sum(self.tableaus[name].costs_of(scales * shares[name], found) for name, found in self.last.items())
-            carried = int(np.count_nonzero(costs <= self.budget * (1 + _ROUNDING)))
+            carried = int(np.count_nonzero(self._within(np.asarray(costs))))
             edges = [low, *scales.tolist(), high]
             low, high = edges[carried], edges[carried + 1]
         return low
 
-    def _within(self, cost: float) -> bool:
-        return bool(np.isfinite(cost)) and cost <= self.budget * (1 + _ROUNDING)
+    def _within(self, costs: float | Floats) -> NDArray[np.bool_]:
+        return np.isfinite(costs) & (costs <= self.budget * (1 + _ROUNDING))
 
     def drop_what_is_too_dear(self, rates: Rates) -> None:
         """Keep only what the budget allows some workload at these rates or above, the others at their least."""
