@@ -10,6 +10,7 @@ from planner.assemble import (
     NO_TOTALS,
     deploy,
     deployment_document,
+    design_of,
     fleet_documents,
     limit_row,
     limit_values,
@@ -22,7 +23,7 @@ from planner.assemble import (
 from planner.evaluate import Design, request_metrics
 from planner.fleet import COUNT_TOLERANCE, Deployed, PoolUse, Racked, device_counts, devices_per_unit, shared_sequences
 from planner.limits import TOLERANCE
-from planner.options import CostTable, Option, Speculation, hosted_by_verify, models_of, speculations_of
+from planner.options import CostTable, Option, models_of, speculations_of
 from planner.payoff import payoffs
 from planner.rates import fixed_rates
 from planner.schema import documents as doc
@@ -114,19 +115,11 @@ def _racks(plan: doc.Plan) -> Racked:
 def _design(
     scenario: Scenario, deployment: doc.Deployment, index: int, pools: dict[tuple[int, Phase], tuple[str, ...]]
 ) -> tuple[Design, float]:
-    """Read a deployment back; a hosted phase has no option of its own."""
-    options: dict[Phase, Option | None] = {
-        phase: None
-        if place is None
-        else Option(place.device, place.tensor_parallel, place.batch_size, pools.get((index, phase), ()))
-        for phase, place in deployment.placements.items()
-    }
-    nodes = deployment.verify_tokens - 1
-    speculation = Speculation.of(deployment.proposer, deployment.draft_length, nodes, deployment.layout)
-    if speculation.draft_length == 0 and any(options[phase] is not None for phase in DRAFT_PHASES):
+    """Read a deployment back, with the model sets of its pools."""
+    if deployment.draft_length == 0 and any(deployment.placements[phase] is not None for phase in DRAFT_PHASES):
         raise ValueError("a draft phase is placed at draft length 0")
-    options |= dict.fromkeys(hosted_by_verify(scenario, speculation))
-    return Design(deployment.workload, speculation, options), deployment.metrics.request_rate_rps
+    models = {phase: pools[index, phase] for phase in PHASES if (index, phase) in pools}
+    return design_of(scenario, deployment, models), deployment.metrics.request_rate_rps
 
 
 def _broken_limits(deployed: Deployed) -> list[str]:

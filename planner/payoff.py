@@ -2,8 +2,8 @@
 
 Speculation reads the weights once for several tokens. At a small batch that is where the time and the power go; at a
 large one the matrix units are busy anyway, and verifying tokens that are then rejected costs more than it saves. Both
-sides are compared at full batches and the fewest replicas that carry the flow, prefills of the target left out, since
-they are the same.
+sides are compared at full batches and the fewest replicas that carry the flow, with the same prefill of the target;
+what transfers take in energy is left out.
 """
 
 from __future__ import annotations
@@ -54,6 +54,8 @@ class _Comparison:
         Options of target_verify of the design's device type and degree, by rising batch.
     cost
         (O, S) by phase: the power of one request/s at full batches, in W (J per request, where power is not known).
+    prefill
+        That of the design's own target prefill, where it has replicas of its own; it is the same with every draft.
     """
 
     scenario: Scenario
@@ -62,6 +64,7 @@ class _Comparison:
     drafting: NDArray[np.intp]
     rows: NDArray[np.intp]
     cost: dict[Phase, Floats]
+    prefill: float
 
     @classmethod
     def of(cls, scenario: Scenario, table: CostTable, design: Design) -> _Comparison:
@@ -76,7 +79,7 @@ class _Comparison:
         rows = [o for o, option in enumerate(options) if (option.device, option.tensor_parallel) == alike]
         kind: Kind = "power" if knows_power(scenario, {table.workload: table}) else "energy"
         cost: dict[Phase, Floats] = {}
-        for phase in PHASES[1:]:
+        for phase in PHASES:
             costs = table.phases[phase]
             measure = measure_of(scenario, table, phase, kind).at_capacity(
                 table.busy_s(phase), scenario.max_utilization
@@ -84,7 +87,12 @@ class _Comparison:
             runs = table.runs(phase)
             cost[phase] = np.where(costs.available | ~runs, np.where(runs, measure, 0.0), np.inf)
         ordered = sorted(rows, key=lambda o: options[o].batch_size)
-        return cls(scenario, table, plain[0] if plain else -1, np.array(drafting, int), np.array(ordered, int), cost)
+        at, prefill = design.options["target_prefill"], 0.0
+        if at is not None and design.speculation in table.speculations:
+            o, s = table.phases["target_prefill"].options.index(at.bare), table.speculations.index(design.speculation)
+            prefill = float(cost["target_prefill"][o, s])
+        first = plain[0] if plain else -1
+        return cls(scenario, table, first, np.array(drafting, int), np.array(ordered, int), cost, prefill)
 
     def payoff(self, index: int, design: Design) -> doc.Payoff | None:
         """Compare at every batch; null where plain decode is not on offer to compare with."""
@@ -108,10 +116,10 @@ class _Comparison:
     def _batches(self) -> Iterator[doc.PayoffBatch]:
         """Give the draft that costs least at every batch at which plain decode runs."""
         for row in self.rows:
-            plain = self.cost["target_verify"][row, self.plain]
+            plain = self.prefill + self.cost["target_verify"][row, self.plain]
             if not np.isfinite(plain) or plain <= 0:
                 continue
-            totals = self.cost["target_verify"][row].copy()
+            totals = self.prefill + self.cost["target_verify"][row]
             for phase in DRAFT_PHASES:
                 least = self.cost[phase].min(axis=0, initial=np.inf)
                 totals += np.where(self.table.runs(phase), least, 0.0)
@@ -124,8 +132,9 @@ class _Comparison:
         """Compare the design's own draft with plain decode; null where it drafts nothing, or what is not on offer."""
         if design.speculation.draft_length == 0 or design.speculation not in self.table.speculations:
             return None
-        s, plain = self.table.speculations.index(design.speculation), self.cost["target_verify"][row, self.plain]
-        total, draft = self.cost["target_verify"][row, s], -1
+        s = self.table.speculations.index(design.speculation)
+        plain = self.prefill + self.cost["target_verify"][row, self.plain]
+        total, draft = self.prefill + self.cost["target_verify"][row, s], -1
         for phase in DRAFT_PHASES:
             option = design.options[phase]
             if option is not None and self.table.runs(phase)[s]:

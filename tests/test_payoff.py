@@ -13,8 +13,9 @@ from planner.solve import solve
 # Verify of a batch of 2 takes 30 ms (1 token) or 40 ms (2 tokens) and 500 W; a draft of 1 token takes 2 ms on a 200 W
 # chip, alone. 1.6 tokens per step, a request of 101 tokens: all from verifies, but plain decode's first.
 SPEEDUP = 1.6 * 30 / (40 + 2 + 2)  # and 2 ms of link
-PLAIN_W = 500 * 100 * 0.030 / 2
-DRAFT_W = 500 * 101 / 1.6 * 0.040 / 2 + 200 * 101 / 1.6 * 0.002 + 500 * 0.020
+PREFILL_W = 500 * 0.100
+PLAIN_W = PREFILL_W + 500 * 100 * 0.030 / 2
+DRAFT_W = PREFILL_W + 500 * 101 / 1.6 * 0.040 / 2 + 200 * 101 / 1.6 * 0.002 + 500 * 0.020
 
 
 def paid(scenario, design):

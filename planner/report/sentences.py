@@ -34,10 +34,11 @@ def _and(words: list[str]) -> str:
 
 def drafting_sentence(deployment: doc.Deployment) -> str:
     """Say who proposes and how far ahead."""
+    layout = "" if deployment.layout == "disaggregated" else f" (layout {deployment.layout})"
     if deployment.proposer is None:
-        return "no speculation: one token per step"
+        return f"no speculation: one token per step{layout}"
     tokens = figure(deployment.metrics.tokens_per_step, 3)
-    return f"draft length {deployment.draft_length} by {deployment.proposer}, {tokens} tokens per step"
+    return f"draft length {deployment.draft_length} by {deployment.proposer}{layout}, {tokens} tokens per step"
 
 
 def service_sentence(deployment: doc.Deployment) -> str:
@@ -185,7 +186,9 @@ def why_none(plan: doc.Plan) -> list[str]:
 def reasons(conflicts: Sequence[doc.Conflict]) -> list[str]:
     """Say which limits are in conflict, and what is nearest to each."""
     if not conflicts:
-        return ["No plan exists, whatever the limits: racks, batch fill or shared memory rule every design out."]
+        return [
+            "No plan exists, whatever the budgets: stocks, racks, batch fill or shared memory rule every design out."
+        ]
     names = dict.fromkeys(LIMIT_WORDS[row.limit] for row in conflicts)
     first = f"No plan meets the {_and(list(names))}" + (" together." if len(names) > 1 else ".")
     named = {row.workload for row in conflicts if row.workload}

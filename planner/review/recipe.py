@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from planner.assemble import design_of
 from planner.errors import InputError, nearest
 from planner.front.asked import asked_of
 from planner.front.recipe import exact_front
@@ -12,7 +13,7 @@ from planner.options import cost_table
 from planner.rates import has_demand, is_bounded
 from planner.review.curves import Commands
 from planner.review.roofs import roofs_of
-from planner.review.ways import design_of, drawn_ways, speed_documents, way_document, without_floors
+from planner.review.ways import drawn_ways, speed_documents, way_document, without_floors
 from planner.schema import documents as doc
 from planner.schema.review import Review
 from planner.schema.scenario import Scenario
@@ -61,14 +62,16 @@ def review(
     speeds = next((found for way in ways if (found := speed_documents(scenario, way, commands))), ())
     designs = [(way.name, way.design) for way in ways if way.design is not None]
     if not designs and front.points:
-        designs = [("this_plan", design_of(front.points[-1].deployment))]
+        designs = [("this_plan", design_of(scenario, front.points[-1].deployment))]
     axes, roofs = roofs_of(scenario, designs)
     return Review(
         scenario=scenario.name,
         workload=name,
         plan=plan,
         front=front,
-        front_commands=tuple(commands.evaluate(scenario, design_of(point.deployment)) for point in front.points),
+        front_commands=tuple(
+            commands.evaluate(scenario, design_of(scenario, point.deployment)) for point in front.points
+        ),
         ways=documents,
         speeds=speeds,
         roof_axes=axes,
