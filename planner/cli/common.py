@@ -125,6 +125,20 @@ def interruptible(work: Callable[[], Result]) -> Result:
 
 
 @contextmanager
+def bar(what: str, total: int) -> Iterator[Callable[[int], None]]:
+    """Draw on standard error how much is done, on a terminal only."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as drawn:
+        task = drawn.add_task(what, total=total)
+        yield lambda done: drawn.update(task, completed=done)
+
+
+@contextmanager
 def progress() -> Iterator[Callable[[str], None]]:
     """Say on standard error what is being done, on a terminal only."""
     if not sys.stderr.isatty():
