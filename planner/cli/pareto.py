@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from planner.solve import Settings
 
 # After Ctrl-C a trial under way has this long to end; what it was about is lost then, what is finished is kept.
-_PATIENCE_S = 2.0
+_PATIENCE_S = 10.0
 
 
 @click.command("pareto")

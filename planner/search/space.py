@@ -136,7 +136,10 @@ class Space:
     def own(self, proposers: Mapping[str, str | None], largest_batch: int) -> dict[str, Scalar | None]:
         """Give the values at which the scenario as it stands takes designs of these proposers by workload."""
         named = {proposer_of(self.scenario, workload): proposer for workload, proposer in proposers.items()}
-        own: dict[str, Scalar | None] = {**named, BATCH: largest_batch}
+        by_name = {parameter.name: parameter for parameter in self.parameters}
+        batches = by_name[BATCH].choices if BATCH in by_name else ()
+        enough = [size for size in batches if isinstance(size, int) and size >= largest_batch]
+        own: dict[str, Scalar | None] = {**named, **({BATCH: min(enough)} if enough else {})}
         for key, (proposer, level) in self.trees.items():
             if proposer in proposers.values():
                 own[key] = _branching(self.scenario, proposer)[level]
@@ -147,7 +150,6 @@ class Space:
             for name, paths in self.fields.items()
             if not self.scenario.knobs[name].sets
         }
-        by_name = {parameter.name: parameter for parameter in self.parameters}
         return {name: value for name, value in own.items() if name in by_name and by_name[name].holds(value)}
 
 

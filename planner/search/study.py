@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from multiprocessing.process import BaseProcess
 from multiprocessing.synchronize import Event as ProcessEvent
 from threading import Event
 
@@ -27,6 +28,8 @@ from planner.words import DEFAULT_TRIALS, SamplerName
 
 FINGERPRINT, WARM = "question", "warm_start"
 _POLL_S = 0.3
+# Workers that are asked to end have this long for the trial under way.
+_PATIENCE_S = 8.0
 _ENOUGH_FOR_IMPORTANCE = 40
 
 Told = Callable[[int], None]
@@ -133,13 +136,24 @@ def work_together(study: Study, scenario: Scenario, how: How, stop: Event, told:
     for worker in workers:
         worker.start()
     while any(worker.is_alive() for worker in workers):
-        if stop.is_set():
-            ending.set()
         told(len(finished(study)))
-        time.sleep(_POLL_S)
+        if stop.wait(_POLL_S):
+            ending.set()
+            _end(workers)
+            return []
     told(len(finished(study)))
     codes = [worker.exitcode or 0 for worker in workers]
     return [f"worker {n} ended before its time ({_why(code)})" for n, code in enumerate(codes, start=1) if code]
+
+
+def _end(workers: Sequence[BaseProcess]) -> None:
+    """Give workers time to end their trials, then end them."""
+    until = time.monotonic() + _PATIENCE_S
+    for worker in workers:
+        worker.join(max(0.0, until - time.monotonic()))
+        if worker.is_alive():
+            worker.kill()
+            worker.join()
 
 
 def _why(code: int) -> str:
