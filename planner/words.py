@@ -22,7 +22,7 @@ Confidence = Literal["read", "derived", "recalled", "assumed"]
 READS_HIDDEN_STATES: frozenset[ProposerKind] = frozenset({"eagle3", "dspark", "medusa", "mtp"})
 CountUnit = Literal["devices", "request_slots"]
 FrontMethod = Literal["optuna", "exact"]
-SamplerName = Literal["tpe", "nsga2", "random"]
+SamplerName = Literal["auto", "tpe", "nsga2", "random"]
 
 PHASES: tuple[Phase, ...] = get_args(Phase)
 DRAFT_PHASES: tuple[Phase, ...] = ("draft_prefill", "draft_decode")

@@ -71,6 +71,8 @@ class Searching:
         asked = asked_of(scenario)
         require_options(scenario, asked.tables)
         space = Space.of(scenario, asked.tables)
+        if how.sampler == "auto":
+            how = replace(how, sampler="tpe" if space.is_exact else "nsga2")
         settings.tick("exact front")
         exact = exact_front(scenario, replace(settings, time_limit_s=EXACT_LIMIT_S), asked.tables)
         search = cls(

@@ -16,10 +16,13 @@ from optuna.storages import BaseStorage, InMemoryStorage, JournalStorage, RDBSto
 from optuna.storages.journal import JournalFileBackend
 from sqlalchemy.exc import (
     ArgumentError,
+    DataError,
     DBAPIError,
-    InterfaceError,
+    IntegrityError,
     NoSuchModuleError,
-    OperationalError,
+    NotSupportedError,
+    PendingRollbackError,
+    ProgrammingError,
     SQLAlchemyError,
 )
 
@@ -138,9 +141,8 @@ def _patiently(method: Callable[..., Result]) -> Callable[..., Result]:
 def _is_away(error: BaseException) -> bool:
     """Whether the database did not answer, rather than refuse."""
     cause = error.__cause__ if isinstance(error, StorageInternalError) else error
-    if isinstance(cause, (OperationalError, InterfaceError)):
-        return True
-    return isinstance(cause, DBAPIError) and cause.connection_invalidated
+    refused = (DataError, IntegrityError, NotSupportedError, ProgrammingError)
+    return isinstance(cause, PendingRollbackError) or (isinstance(cause, DBAPIError) and not isinstance(cause, refused))
 
 
 class Patient(RDBStorage):

@@ -40,7 +40,8 @@ class How:
     """How to search.
 
     ``trials``: finished ones in the study, those of earlier runs and other workers included. ``storage`` null: the
-    study lives and ends with the process. ``study`` null: named after the scenario and its content.
+    study lives and ends with the process. ``study`` null: named after the scenario and its content. ``sampler`` auto:
+    TPE where trials only restrict the exact method, NSGA-II where they change the scenario (docs/search.md).
     """
 
     trials: int = DEFAULT_TRIALS
@@ -49,7 +50,7 @@ class How:
     workers: int = 1
     study: str | None = None
     warm_start: bool = True
-    sampler: SamplerName = "tpe"
+    sampler: SamplerName = "auto"
     time_limit_s: float | None = None
     heartbeat_s: int = 10
 
