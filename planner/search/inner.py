@@ -69,6 +69,11 @@ class _Restricted:
     whole: bool = False
     without_limits: _Found | None = None
 
+    def learn(self, found: _Found) -> None:
+        """Keep an answer in its place."""
+        self.known.append(found)
+        self.known.sort(key=lambda one: (one.interactivity_tps, one.floor_tps))
+
 
 @dataclass
 class Inner:
@@ -151,8 +156,12 @@ class Inner:
         found = _cheapest(problem.asked, floor_tps)
         if found is None:
             return best
-        problem.known.append(found)
-        problem.known.sort(key=lambda one: one.interactivity_tps)
+        problem.learn(found)
+        if found.interactivity_tps >= best.interactivity_tps * (1.0 - STEP):  # nothing new: see how far down it is best
+            below = max(one.interactivity_tps for one in problem.known if one.interactivity_tps < floor_tps)
+            lowest = _cheapest(problem.asked, below * (1.0 + STEP))
+            if lowest is not None:
+                problem.learn(lowest)
         return found
 
 
