@@ -62,7 +62,7 @@ INSIDE = {
     "planner.review": ["curves", "ways", "roofs", "recipe"],
     "planner.report": [
         *("files", "numbers", "sentences", "tables", "views", "front", "cards", "markdown", "terminal", "figure"),
-        *("vega", "chart_ways", "chart_front", "chart_curves", "chart_fleet", "charts"),
+        *("vega", "chart_ways", "chart_front", "chart_curves", "chart_fleet", "chart_search", "charts"),
         *("draw", "sections", "points", "page"),
     ],
 }

@@ -412,3 +412,36 @@ class _Context:
         return self
 
     obj = ("pareto", "--storage", "postgresql://me:secret@host/db")
+
+
+# --------------------------------------------------------------------------------------------------------- report
+
+
+def test_a_report_shows_what_mattered_and_how_the_front_grew(tmp_path, capsys):
+    arguments = [
+        "report",
+        "--scenario",
+        str(EXAMPLES / "knobs.yaml"),
+        "--trials",
+        "60",
+        "--output",
+        str(tmp_path),
+        "--json",
+    ]
+    assert run(arguments) == 0
+    review = json.loads(capsys.readouterr().out)
+    search = review["searched"]["search"]
+    assert len(search["history"]) == search["trials"] == 60
+    history = (tmp_path / "figures" / "search-history.svg").read_text(encoding="utf-8")
+    assert f"after {1 + next(n for n, value in enumerate(search['history']) if value > 0)} trials" in history
+    most = max(search["importance"], key=search["importance"].get)
+    assert most in (tmp_path / "figures" / "search-importance.svg").read_text(encoding="utf-8")
+    text = (tmp_path / "report.md").read_text(encoding="utf-8")
+    assert "## The front by search" in text
+    assert "drafter_size_b" in text
+
+
+def test_a_report_without_knobs_searches_only_where_asked(tmp_path, capsys):
+    assert run(["report", "--output", str(tmp_path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["searched"] is None
+    assert not (tmp_path / "figures" / "search-history.svg").exists()

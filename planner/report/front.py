@@ -10,6 +10,7 @@ from planner.report.tables import Table
 from planner.report.views import View, foot
 from planner.schema import documents as doc
 from planner.schema.front import Front, FrontPoint, Search
+from planner.schema.scenario import Scalar
 
 MOST_ROWS = 15
 _MOST_IMPORTANT = 4
@@ -114,6 +115,22 @@ def points_table(front: Front, rows: Sequence[int]) -> Table:
     if several:
         notes.append("Each row shows the workload whose users see the least.")
     return Table("Points", headers, tuple(lines), left=0, note=" ".join(notes), last=2)
+
+
+def trials_table(front: Front, rows: Sequence[int]) -> Table | None:
+    """List what the trials of some points had sampled; nothing where no trial found them."""
+    found = [(point, point.trial) for point in (front.points[row] for row in rows) if point.trial is not None]
+    names = list(dict.fromkeys(name for _, trial in found for name in trial.parameters))
+    lines = tuple(
+        (figure(point.interactivity_tps), str(trial.number), *(_cell(trial.parameters.get(name)) for name in names))
+        for point, trial in found
+    )
+    return Table("Sampled", ("tok/s", "trial", *names), lines, left=0) if lines else None
+
+
+def _cell(value: Scalar | None) -> str:
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return "–" if value is None else figure(float(value)) if number else str(value)
 
 
 def option_words(place: doc.Placement | None) -> str:
