@@ -55,7 +55,7 @@ def _switches(scenario: Scenario) -> list[str]:
         found.append("the first token comes from the first verify (from the prefill at draft length 0)")
     else:
         found.append("the first token comes from the prefill")
-    found += [*_pooling(scenario), *_layouts(scenario)]
+    found += [*_pooling(scenario), *_layouts(scenario), *_lossy(scenario)]
     if fixed_rates(scenario) is not None and not has_demand(scenario):
         found.append("no demand is given: figures are for 1 request/s in total")
     elif scenario.objective == "throughput" and fixed_rates(scenario) is not None:
@@ -104,6 +104,16 @@ def _layouts(scenario: Scenario) -> list[str]:
     if any(rule_of(scenario, name).drafts == "verify" for name in scenario.proposers):
         found.append("drafting modules of the target run on its own replicas; their share of the prefill is left out")
     return found
+
+
+def _lossy(scenario: Scenario) -> list[str]:
+    lossy = scenario.lossy_acceptance
+    if lossy is None or lossy.lenience == 1.0:
+        return []
+    return [
+        f"acceptance is lossy: at lenience {lossy.lenience:g} the output no longer follows the target's distribution;"
+        f" rejections are taken to fall as lenience to the power {lossy.rejection_exponent:g}"
+    ]
 
 
 def _models(scenario: Scenario) -> list[str]:

@@ -373,7 +373,10 @@ def cost_table(scenario: Scenario, workload: str, speculations: Sequence[Specula
     E = np.ones(len(speculations))
     for name in {s.proposer for s in speculations if s.proposer is not None}:
         columns = [index for index, s in enumerate(speculations) if s.proposer == name]
-        E[columns] = acceptance.tokens_per_step(curve_of(scenario, workload, name), lengths[columns])
+        tree = scenario.catalog.proposers[name].tree
+        branching = () if tree is None else tree.branching or ()
+        curve = curve_of(scenario, workload, name)
+        E[columns] = acceptance.tokens_per_step(curve, lengths[columns], branching, scenario.lossy_acceptance)
     first_from_prefill = (lengths == 0) | (scenario.first_token == "after_prefill")
     steps = steps_per_request(float(scenario.workloads[workload].osl_tokens), E, first_from_prefill)
     rules = [rule_for(scenario, s) for s in speculations]

@@ -21,7 +21,8 @@ Status = Literal["optimal", "feasible", "infeasible", "no_incumbent"]
 Confidence = Literal["read", "derived", "recalled", "assumed"]
 READS_HIDDEN_STATES: frozenset[ProposerKind] = frozenset({"eagle3", "dspark", "medusa", "mtp"})
 CountUnit = Literal["devices", "request_slots"]
-FrontMethod = Literal["exact"]
+FrontMethod = Literal["optuna", "exact"]
+SamplerName = Literal["auto", "tpe", "nsga2", "random"]
 
 PHASES: tuple[Phase, ...] = get_args(Phase)
 DRAFT_PHASES: tuple[Phase, ...] = ("draft_prefill", "draft_decode")
@@ -30,7 +31,10 @@ OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
 LAYOUTS: tuple[Layout, ...] = get_args(Layout)
 COUNTS: tuple[Counts, ...] = get_args(Counts)
 POWER_BASES: tuple[PowerBasis, ...] = get_args(PowerBasis)
+SAMPLERS: tuple[SamplerName, ...] = get_args(SamplerName)
 FRONT_METHODS: tuple[FrontMethod, ...] = get_args(FrontMethod)
+
+DEFAULT_TRIALS = 300
 
 OBJECTIVE_UNITS: dict[Objective, str] = {
     "throughput": "tok/s",

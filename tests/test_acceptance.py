@@ -11,6 +11,7 @@ from planner.assumptions import warnings_of
 from planner.options import PLAIN, Speculation, covered_draft_length, curve_of, speculations_of
 from planner.read.load import read_scenario
 from planner.schema.catalog import AcceptanceCurve
+from planner.schema.scenario import LossyAcceptance
 
 LENGTHS = np.arange(41)
 CHANCES = st.floats(0, 1)
@@ -249,3 +250,46 @@ def test_a_table_that_falls_is_told():
 def test_the_curve_is_that_of_the_target_and_the_task():
     scenario = offering(curve("geometric", alpha=0.7))
     assert curve_of(scenario, "reference", "drafter") == curve("geometric", alpha=0.7)
+
+
+# ------------------------------------------------------------------------------------------------ lenience and ranks
+
+LOSSY = st.builds(LossyAcceptance, lenience=st.floats(0.05, 1.0), rejection_exponent=st.floats(0.05, 1.0))
+
+
+@given(st.floats(0, 1), LOSSY)
+def test_lenience_accepts_more_and_never_more_than_its_rule_allows(chance, lossy):
+    more = float(acceptance.lenient(chance, lossy))
+    assert chance - 1e-12 <= more <= min(1.0, chance / lossy.lenience) + 1e-12
+    assert more <= 1 - (1 - chance) * lossy.lenience**lossy.rejection_exponent + 1e-12
+
+
+@given(CURVES, LOSSY)
+def test_under_lenience_a_step_commits_more_and_at_most_all(any_curve, lossy):
+    lengths = covered(any_curve)
+    strict, loose = (acceptance.tokens_per_step(any_curve, lengths, lossy=one) for one in (None, lossy))
+    assert np.all(loose >= strict * (1 - 1e-9))
+    assert np.all(loose <= lengths + 1 + 1e-9)
+    same = LossyAcceptance(lenience=1.0, rejection_exponent=lossy.rejection_exponent)
+    assert acceptance.tokens_per_step(any_curve, lengths, lossy=same).tolist() == strict.tolist()
+
+
+@given(st.floats(0.01, 0.99), st.integers(1, 40))
+def test_a_constant_chance_commits_what_it_was_taken_from(alpha, length):
+    E = acceptance.geometric(length, alpha)
+    assert float(acceptance.constant_chance(length, E)) == pytest.approx(alpha, rel=1e-6)
+
+
+def test_a_tree_by_rank_is_a_chain_where_nobody_has_siblings():
+    chain = acceptance.ranks([0, 1, 2, 3], [0.7, 0.1], [1, 1, 1])
+    assert chain.tolist() == pytest.approx(acceptance.geometric([0, 1, 2, 3], 0.7).tolist())
+    wide = acceptance.ranks([2], [0.7, 0.1], [2, 5])
+    assert wide.tolist() == pytest.approx([1 + 0.8 + 0.8 * 0.8])
+    by_rank = curve("ranks", probabilities=(0.7, 0.1))
+    lossy = LossyAcceptance(lenience=0.25, rejection_exponent=0.5)
+    assert acceptance.tokens_per_step(by_rank, [1], (2,), lossy).tolist() == pytest.approx([1 + 0.9])
+
+
+def test_ranks_are_chances_of_one_event():
+    with pytest.raises(ValueError, match="more than 1"):
+        curve("ranks", probabilities=(0.7, 0.4))

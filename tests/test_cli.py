@@ -26,7 +26,7 @@ ON_GPU = [f"--place={phase}=gpu" for phase in PHASES]
 # Commands whose text is compared at 80 columns and measured at others.
 TEXTS = {
     "evaluate": ["evaluate", *ON_GPU, "--draft-length", "8"],
-    "pareto": ["pareto"],
+    "pareto": ["pareto", "--method", "exact"],
     "catalog-list": ["catalog", "list"],
     "catalog-show-reference": ["catalog", "show", "reference"],
     "catalog-show-gpu": ["catalog", "show", "gpu"],

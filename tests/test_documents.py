@@ -24,7 +24,8 @@ PRINTED = {
     "whole devices": ("plan", ["--set", "limits.inventory.gpu=40", "--counts", "integer"]),
     "evaluation": ("evaluation", ["evaluate", *ON_GPU, "--draft-length", "8"]),
     "plain evaluation": ("evaluation", ["evaluate", *ON_GPU[:2], "--draft-length", "0"]),
-    "front": ("front", ["pareto"]),
+    "front": ("front", ["pareto", "--method", "exact"]),
+    "searched front": ("front", ["pareto", "--trials", "50"]),
     "no front": ("front", ["pareto", "--min-tps", "200"]),
 }
 

@@ -14,7 +14,7 @@ from planner.cli.options import question_options, scenario_options
 
 _SUBCOMMANDS = {
     "evaluate": ("planner.cli.evaluate", "Metrics of one given design, with no limit applied."),
-    "pareto": ("planner.cli.pareto", "The exact front of interactivity against energy per output token."),
+    "pareto": ("planner.cli.pareto", "The front of interactivity against energy per output token."),
     "report": ("planner.cli.report", "A report for a review: one web page, Markdown, numbers, figures."),
     "profile": ("planner.cli.profile", "What one phase costs on one option, by the roofline."),
     "validate": ("planner.cli.validate", "Compare your own measurements with the model."),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,6 +26,8 @@ from planner.report.views import View
 from planner.words import PHASES
 
 Result = TypeVar("Result")
+
+_PASSWORD = re.compile(r"(://[^:/@\s]+):[^@\s]*@")
 
 
 def load(scenario: str, sets: Sequence[str], more: Sequence[Override] = ()) -> Loaded:
@@ -59,8 +62,9 @@ def place_overrides(places: Sequence[str]) -> list[Override]:
 
 
 def command_line() -> str:
-    """Give the command that was run, to reproduce the answer."""
-    return shlex.join(["plan", *click.get_current_context().find_root().obj])
+    """Give the command that was run, to reproduce the answer; the password of a storage is left out."""
+    words = click.get_current_context().find_root().obj
+    return shlex.join(["plan", *(_PASSWORD.sub(r"\1@", word) for word in words)])
 
 
 def require_output(output: str | None) -> None:
@@ -122,6 +126,20 @@ def interruptible(work: Callable[[], Result]) -> Result:
 
     Thread(target=do, daemon=True).start()
     return done.result()
+
+
+@contextmanager
+def bar(what: str, total: int) -> Iterator[Callable[[int], None]]:
+    """Draw on standard error how much is done, on a terminal only."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as drawn:
+        task = drawn.add_task(what, total=total)
+        yield lambda done: drawn.update(task, completed=done)
 
 
 @contextmanager

@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 import click
 
-from planner.cli.types import DRAFT_LENGTH, FOLDER, QUANTITY, LibraryName
-from planner.words import COUNTS, OBJECTIVES, PHASES, POWER_BASES
+from planner.cli.types import DRAFT_LENGTH, FOLDER, QUANTITY, SEED, TRIALS, WORKERS, LibraryName
+from planner.words import COUNTS, DEFAULT_TRIALS, OBJECTIVES, PHASES, POWER_BASES, SAMPLERS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -80,6 +80,43 @@ def _limits(*more: Callable[[Any], Any]) -> tuple[Callable[[Any], Any], ...]:
         place_option,
         click.option("--time-limit-s", type=QUANTITY, metavar="S", help="Stop the solver after this many seconds."),
     )
+
+
+def search_options(command: Command) -> Command:
+    """Add how to search a front."""
+    return _stack(
+        click.option(
+            "--trials", type=TRIALS, metavar="N", default=DEFAULT_TRIALS, show_default=True, help="Trials in the study."
+        ),
+        click.option(
+            "--seed", type=SEED, metavar="N", default=0, show_default=True, help="The same seed, the same answer."
+        ),
+        click.option(
+            "--storage", metavar="URL", help="Keep the study: sqlite:///FILE, journal:FILE, postgresql://…, mysql://…"
+        ),
+        click.option(
+            "--workers",
+            type=WORKERS,
+            metavar="N",
+            default=1,
+            show_default=True,
+            help="Processes that share the storage.",
+        ),
+        click.option("--study", metavar="NAME", help="The study's name; by default after the scenario's content."),
+        click.option(
+            "--warm-start/--no-warm-start",
+            default=True,
+            show_default=True,
+            help="Begin with the exact front's designs.",
+        ),
+        click.option(
+            "--sampler",
+            type=click.Choice(SAMPLERS),
+            default=SAMPLERS[0],
+            show_default=True,
+            help="How trials are drawn.",
+        ),
+    )(command)
 
 
 def question_options(command: Command) -> Command:

@@ -8,7 +8,8 @@ import click
 from click.core import ParameterSource
 
 from planner.cli import EXIT_INFEASIBLE, EXIT_NO_INCUMBENT
-from planner.cli.options import question_options, scenario_options
+from planner.cli.options import question_options, scenario_options, search_options
+from planner.cli.searching import SEARCH_FLAGS
 from planner.cli.types import FOLDER
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from planner.schema.review import Review
 
 DEFAULT_FOLDER = "report"
-_BESIDE_FROM = {"earlier", "output", "as_json", "workload", "image", "time_limit_s"}
+_BESIDE_FROM = {"earlier", "output", "as_json", "workload", "image", "time_limit_s", *SEARCH_FLAGS}
 
 
 @click.command("report")
@@ -24,6 +25,7 @@ _BESIDE_FROM = {"earlier", "output", "as_json", "workload", "image", "time_limit
 @click.option("--from", "earlier", type=FOLDER, metavar="DIR", help="Report on the plan.json in a folder, unsolved.")
 @click.option("--workload", metavar="NAME", help="Draw the curves of this one; by default that of the largest mix.")
 @click.option("--image", type=click.Choice(["svg", "png"]), default="svg", show_default=True, help="Figures as files.")
+@search_options
 @question_options
 def command(
     scenario: str,
@@ -40,11 +42,13 @@ def command(
     """Write a report: report.html (one file that needs no network), report.md, points.csv and the figures.
 
     It holds the answer, the exact front with the plan on it, what binds, curves over the draft length, rooflines,
-    assumptions, sources, and the command to reproduce it. Without --output it goes to the folder of --from, else to
-    ./report.
+    assumptions, sources, and the command to reproduce it. With knobs in the scenario, or a flag of a search (--trials
+    and those after it), the front by search stands beside the exact one. Without --output it goes to the folder of
+    --from, else to ./report.
     """
     from planner.cli.common import command_line, interruptible, progress, require_output, tell_warnings
     from planner.cli.earlier import asked_before, asked_now
+    from planner.cli.searching import how_where_asked
     from planner.review.recipe import review
     from planner.solve import Settings
 
@@ -53,10 +57,11 @@ def command(
     context = click.get_current_context()
     if earlier is not None:
         _refuse_another_question(context)
+    how = how_where_asked(context, time_limit_s)
     with progress() as tick:
         asked: Asked = asked_now(scenario, sets, places, flags) if earlier is None else asked_before(earlier, context)
         settings = Settings(time_limit_s, asked.digests, asked.command or command_line(), tick)
-        found = interruptible(lambda: review(asked.scenario, asked.commands, settings, workload, asked.plan))
+        found = interruptible(lambda: review(asked.scenario, asked.commands, settings, workload, asked.plan, how))
         tick("figures")
         files = _files(asked, found, image)
     tell_warnings(found.plan.warnings if found.plan is not None else found.front.warnings)

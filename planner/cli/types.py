@@ -78,4 +78,7 @@ class LibraryName(click.ParamType):  # type: ignore[type-arg]
 
 QUANTITY = Quantity()
 DRAFT_LENGTH = Whole(0, 4096)
+TRIALS = Whole(1, 1_000_000)
+SEED = Whole(0, 2**31 - 1)
+WORKERS = Whole(1, 256)
 FOLDER = Folder()

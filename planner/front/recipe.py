@@ -19,7 +19,7 @@ from planner.front.structure import Claim, Designs, front_by_structure, separate
 from planner.front.sweep import front_by_sweep
 from planner.options import CostTable, cost_table
 from planner.schema.documents import Conflict
-from planner.schema.front import Front, FrontPoint, FrontReference
+from planner.schema.front import Front, FrontPoint, FrontReference, Trial
 from planner.schema.scenario import Scenario
 from planner.solve import Settings, provenance, require_options
 from planner.structure.least import sliced
@@ -72,7 +72,7 @@ def exact_front(
         points, proven = _points(asked, swept.points), swept.proven
     tps = np.array([point.interactivity_tps for point in points])
     energy = np.array([point.energy_j_per_token for point in points])
-    reference = _reference(scenario, energy)
+    reference = reference_of(scenario, energy)
     return Front(
         scenario=scenario.name,
         method="exact",
@@ -82,10 +82,10 @@ def exact_front(
         rates_rps=asked.rates,
         points=points,
         knee=knee_of(tps, energy),
-        hypervolume=_hypervolume(tps, energy, reference),
+        hypervolume=spanned(tps, energy, reference),
         reference_point=reference,
-        infeasibility=() if points or not proven else _conflicts(asked),
-        assumptions=(asked.sentence, *assumptions_of(asked.scenario, _devices(points) or None)),
+        infeasibility=() if points or not proven else conflicts_of(asked),
+        assumptions=(asked.sentence, *_held(scenario), *assumptions_of(asked.scenario, devices_of(points) or None)),
         warnings=warnings_of(scenario),
         provenance=provenance(settings, start, STRUCTURE if by_structure else SWEEP),
     )
@@ -96,7 +96,7 @@ def _points(
 ) -> tuple[FrontPoint, ...]:
     """Recompute every point from the scenario, and keep what is non-dominated after that."""
     tables = _used(asked.tables, [design for designs, _ in found for design, _ in designs])
-    points = [_point(deploy(asked.scenario, designs, tables, racks)) for designs, racks in found]
+    points = [point_of(deploy(asked.scenario, designs, tables, racks)) for designs, racks in found]
     for claim, point in zip(claims, points, strict=bool(claims)):
         _compare(claim, point, asked.scenario.power_basis)
     tps = np.array([point.interactivity_tps for point in points])
@@ -118,8 +118,8 @@ def _compare(claim: Claim, point: FrontPoint, basis: PowerBasis) -> None:
             raise CheckError(f"the search of the front found {mine}, the evaluation {theirs}")
 
 
-def _point(deployed: Deployed) -> FrontPoint:
-    """Write a point from its deployment.
+def point_of(deployed: Deployed, trial: Trial | None = None) -> FrontPoint:
+    """Write a point from its deployment, and the trial that found it.
 
     Raises
     ------
@@ -145,6 +145,7 @@ def _point(deployed: Deployed) -> FrontPoint:
         power_w=power,
         deployment=documents[worst],
         others=tuple(document for index, document in enumerate(documents) if index != worst),
+        trial=trial,
     )
 
 
@@ -163,12 +164,18 @@ def _used(tables: dict[str, CostTable], designs: Sequence[Design]) -> dict[str, 
     return cut
 
 
-def _devices(points: Sequence[FrontPoint]) -> set[str]:
+def _held(scenario: Scenario) -> tuple[str, ...]:
+    """Say that the exact front does not vary what a search would."""
+    return (f"knobs are held at the scenario's own values: {', '.join(scenario.knobs)}",) if scenario.knobs else ()
+
+
+def devices_of(points: Sequence[FrontPoint]) -> set[str]:
+    """Name the device types of some points."""
     deployments = [deployment for point in points for deployment in (point.deployment, *point.others)]
     return {place.device for one in deployments for place in one.placements.values() if place is not None}
 
 
-def _reference(scenario: Scenario, energy: Floats) -> FrontReference | None:
+def reference_of(scenario: Scenario, energy: Floats) -> FrontReference | None:
     """Give the scenario's own reference point, else 0 tok/s and the default energy; null for an empty front."""
     own = scenario.front.reference_point
     if own is not None:
@@ -178,11 +185,13 @@ def _reference(scenario: Scenario, energy: Floats) -> FrontReference | None:
     return FrontReference(interactivity_tps=0.0, energy_j_per_token=reference_energy_of(energy))
 
 
-def _hypervolume(tps: Floats, energy: Floats, reference: FrontReference | None) -> float | None:
+def spanned(tps: Floats, energy: Floats, reference: FrontReference | None) -> float | None:
+    """Give the hypervolume of some points; null where there is no reference point or nothing to measure."""
     if reference is None or not tps.size:
         return None
     return hypervolume_of(tps, energy, (reference.interactivity_tps, reference.energy_j_per_token))
 
 
-def _conflicts(asked: Asked) -> tuple[Conflict, ...]:
+def conflicts_of(asked: Asked) -> tuple[Conflict, ...]:
+    """Say which limits leave no point at all."""
     return whatif.conflicts(asked.scenario.replace(objective="energy"), asked.tables)

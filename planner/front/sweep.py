@@ -49,7 +49,7 @@ def front_by_sweep(asked: Asked, time_limit_s: float | None, tick: Callable[[str
         left = None if time_limit_s is None else time_limit_s - (time.perf_counter() - start)
         if left is not None and left <= 0:
             return Swept(points, proven=False)
-        found = _cheapest_and_fastest(asked, floor, left)
+        found = cheapest_and_fastest(asked, floor, left)
         proven = proven and found.status in ("optimal", "infeasible")
         if not found.designs:
             return Swept(points, proven)
@@ -60,7 +60,7 @@ def front_by_sweep(asked: Asked, time_limit_s: float | None, tick: Callable[[str
         floor = reached * (1.0 + STEP)
 
 
-def _cheapest_and_fastest(asked: Asked, floor: float, time_limit_s: float | None) -> Solution:
+def cheapest_and_fastest(asked: Asked, floor: float, time_limit_s: float | None) -> Solution:
     """Least power above a floor, and among plans of that power the largest interactivity."""
     scenario = _with_floor(asked.scenario, floor)
     cheapest = optimise(scenario, asked.tables, Question("power", asked.rates), time_limit_s)

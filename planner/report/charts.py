@@ -12,6 +12,7 @@ from planner.report.chart_curves import (
 )
 from planner.report.chart_fleet import power_chart, roof_chart
 from planner.report.chart_front import front_chart
+from planner.report.chart_search import search_charts
 from planner.report.vega import Chart
 from planner.schema.review import Review
 
@@ -26,4 +27,5 @@ def charts_of(review: Review) -> list[Chart]:
         found += [interactivity_chart(review, curved), *speed_charts(review), efficiency_chart(curved)]
         found += [energy_chart(way, curved) for way in curved]
         found += [ttft_chart(review, curved), tokens_chart(curved)]
+    found += search_charts(None if review.searched is None else review.searched.search)
     return found + ([roof_chart(review)] if review.roofs else [])

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from planner.report.numbers import figure
+from planner.report.numbers import figure, percent
 from planner.report.sentences import drafting_sentence, placement_sentence, reasons
 from planner.report.tables import Table
 from planner.report.views import View, foot
 from planner.schema import documents as doc
-from planner.schema.front import Front, FrontPoint
+from planner.schema.front import Front, FrontPoint, Search
+from planner.schema.scenario import Scalar
 
 MOST_ROWS = 15
+_MOST_IMPORTANT = 4
 
 
 def front_view(front: Front, most: int = MOST_ROWS) -> View:
@@ -19,22 +21,43 @@ def front_view(front: Front, most: int = MOST_ROWS) -> View:
     end = foot(front.provenance)
     if not front.points:
         title = f"Front for {front.scenario}: {'infeasible' if front.exact else 'no incumbent'}"
-        why = (
-            reasons(front.infeasibility) if front.exact else ["The time limit was reached before any point was found."]
-        )
+        why = reasons(front.infeasibility) if front.exact else [_nothing(front)]
         return View(title, why, [], front.assumptions, front.warnings, end)
     table = points_table(front, shown_rows(front, most))
     return View(f"Front for {front.scenario}", front_sentences(front), [table], front.assumptions, front.warnings, end)
 
 
+def _nothing(front: Front) -> str:
+    if front.search is None:
+        return "The time limit was reached before any point was found."
+    return f"None of {front.search.trials} trials found a design within the limits."
+
+
+def _proof(front: Front) -> str:
+    if front.exact:
+        return "proven, no design under this model lies beyond it"
+    return "stopped at the time limit, not whole" if front.search is None else "found by search, not proven"
+
+
+def _search_sentences(search: Search, runtime_s: float) -> list[str]:
+    """Say how many trials there were, how they were drawn, and how near they came to the exact front."""
+    began = f", {search.warm_started} begun with designs of the exact front" if search.warm_started else ""
+    found = [f"{search.trials} trials by {search.sampler}, seed {search.seed}{began}, in {runtime_s:.1f} s"]
+    if search.share_of_exact is not None:
+        share = f"{100 * search.share_of_exact:.2f} %"
+        found.append(f"they reach {share} of the exact front's hypervolume, {figure(search.exact_hypervolume)}")
+    if search.importance:
+        first = sorted(search.importance.items(), key=lambda item: -item[1])[:_MOST_IMPORTANT]
+        found.append("what matters most: " + ", ".join(f"{name} {percent(value)}" for name, value in first))
+    return found
+
+
 def front_sentences(front: Front) -> list[str]:
     """Say where the front begins and ends, whether it is proven, where its knee is and what it spans."""
     first, last = front.points[0], front.points[-1]
-    proof = (
-        "proven, no design under this model lies beyond it" if front.exact else "stopped at the time limit, not whole"
-    )
     count = "one point" if len(front.points) == 1 else f"{len(front.points)} points"
-    found = [f"{count}, from {_where(first)} to {_where(last)}; {proof}"]
+    found = [f"{count}, from {_where(first)} to {_where(last)}; {_proof(front)}"]
+    found += [] if front.search is None else _search_sentences(front.search, front.provenance.runtime_s)
     found.append(f"energy is watts of {front.power_basis} power per output token/s")
     if front.knee is not None:
         found.append(f"knee: {design_sentence(front.points[front.knee])}")
@@ -92,6 +115,22 @@ def points_table(front: Front, rows: Sequence[int]) -> Table:
     if several:
         notes.append("Each row shows the workload whose users see the least.")
     return Table("Points", headers, tuple(lines), left=0, note=" ".join(notes), last=2)
+
+
+def trials_table(front: Front, rows: Sequence[int]) -> Table | None:
+    """List what the trials of some points had sampled; nothing where no trial found them."""
+    found = [(point, point.trial) for point in (front.points[row] for row in rows) if point.trial is not None]
+    names = list(dict.fromkeys(name for _, trial in found for name in trial.parameters))
+    lines = tuple(
+        (figure(point.interactivity_tps), str(trial.number), *(_cell(trial.parameters.get(name)) for name in names))
+        for point, trial in found
+    )
+    return Table("Sampled", ("tok/s", "trial", *names), lines, left=0) if lines else None
+
+
+def _cell(value: Scalar | None) -> str:
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return "–" if value is None else figure(float(value)) if number else str(value)
 
 
 def option_words(place: doc.Placement | None) -> str:

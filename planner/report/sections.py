@@ -9,7 +9,7 @@ from planner.report.cards import entry_table, sources_table
 from planner.report.chart_front import plan_energy
 from planner.report.chart_ways import way_words
 from planner.report.charts import charts_of
-from planner.report.front import MOST_ROWS, front_sentences, points_table, shown_rows
+from planner.report.front import MOST_ROWS, front_sentences, points_table, shown_rows, trials_table
 from planner.report.numbers import figure
 from planner.report.sentences import answer, why_none
 from planner.report.tables import Table
@@ -54,6 +54,7 @@ def report_of(scenario: Scenario, review: Review) -> Report:
     sections = [
         _answer(review),
         _front(review, charts),
+        _search(review, charts),
         _limits(review),
         _fleet(review, charts),
         _curves(review, charts),
@@ -102,6 +103,17 @@ def _front(review: Review, charts: dict[str, Chart]) -> Section:
         sentences.append("The fronts of the usual ways to deploy are not drawn: choices are coupled here.")
     table = points_table(front, shown_rows(front, MOST_ROWS))
     return Section("What is possible", tuple(sentences), _take(charts, "front"), (table,))
+
+
+def _search(review: Review, charts: dict[str, Chart]) -> Section | None:
+    front = review.searched
+    if front is None:
+        return None
+    if not front.points:
+        return Section("The front by search", ("No trial found a design within the limits.",), _take(charts, "search"))
+    parts = [points_table(front, shown_rows(front, MOST_ROWS)), trials_table(front, shown_rows(front, MOST_ROWS))]
+    shown = tuple(table for table in parts if table is not None)
+    return Section("The front by search", tuple(front_sentences(front)), _take(charts, "search"), shown)
 
 
 def _limits(review: Review) -> Section | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
 from planner.assemble import design_of
 from planner.errors import InputError, nearest
@@ -15,10 +16,14 @@ from planner.review.curves import Commands
 from planner.review.roofs import roofs_of
 from planner.review.ways import drawn_ways, speed_documents, way_document, without_floors
 from planner.schema import documents as doc
+from planner.schema.front import Front
 from planner.schema.review import Review
 from planner.schema.scenario import Scenario
 from planner.solve import Settings, provenance, solve
 from planner.whatif import usual_ways
+
+if TYPE_CHECKING:
+    from planner.search.study import How
 
 
 def review(
@@ -27,6 +32,7 @@ def review(
     settings: Settings | None = None,
     workload: str | None = None,
     plan: doc.Plan | None = None,
+    how: How | None = None,
 ) -> Review:
     """Compute everything that a report shows.
 
@@ -40,6 +46,8 @@ def review(
         Which one the curves are of; by default the one of the largest mix.
     plan
         The answer where it is known already; else it is found. Where nothing bounds the question there is none.
+    how
+        How to search the front besides; null: only where the scenario has knobs.
 
     Raises
     ------
@@ -64,6 +72,7 @@ def review(
     if not designs and front.points:
         designs = [("this_plan", design_of(scenario, front.points[-1].deployment))]
     axes, roofs = roofs_of(scenario, designs)
+    searched = _searched(scenario, how, settings)
     return Review(
         scenario=scenario.name,
         workload=name,
@@ -72,12 +81,22 @@ def review(
         front_commands=tuple(
             commands.evaluate(scenario, design_of(scenario, point.deployment)) for point in front.points
         ),
+        searched=searched,
         ways=documents,
         speeds=speeds,
         roof_axes=axes,
         roofs=roofs,
         provenance=provenance(settings, start, None if plan is None else plan.provenance.solver),
     )
+
+
+def _searched(scenario: Scenario, how: How | None, settings: Settings) -> Front | None:
+    if how is None and not scenario.knobs:
+        return None
+    from planner.search.recipe import searched_front  # Optuna is imported where it is needed only
+
+    settings.tick("front by search")
+    return searched_front(scenario, how, settings)
 
 
 def is_answerable(scenario: Scenario) -> bool:

@@ -87,8 +87,26 @@ class AcceptanceTable(Document):
     ]
 
 
+class Ranks(Document):
+    """E(D) of a token tree from its shape: the chance that the drafter's first, second, … choice is the one accepted.
+
+    A node with b children is followed with the sum of the first b chances. Only for a tree with ``branching``.
+    """
+
+    kind: Literal["ranks"]
+    probabilities: Annotated[tuple[Fraction, ...], Field(strict=False, min_length=1, max_length=64)]
+
+    @field_validator("probabilities")
+    @classmethod
+    def _are_chances_of_one_event(cls, probabilities: tuple[float, ...]) -> tuple[float, ...]:
+        if sum(probabilities) > 1.0 + 1e-9:
+            text = "the chances of all ranks add up to {total}, more than 1: at most one of them is accepted"
+            raise PydanticCustomError("ranks", text, {"total": f"{sum(probabilities):g}"})
+        return probabilities
+
+
 AcceptanceCurve = Annotated[
-    SaturatingExponential | Geometric | Positions | AcceptanceTable, Field(discriminator="kind")
+    SaturatingExponential | Geometric | Positions | AcceptanceTable | Ranks, Field(discriminator="kind")
 ]
 
 # ------------------------------------------------------------------------------------ characterized profiles
@@ -315,6 +333,9 @@ class Proposer(Entry):
             raise PydanticCustomError("proposer", text, {"kind": self.kind})
         if self.kind == "tree" and self.tree is None:
             raise PydanticCustomError("proposer", "a proposer of kind tree needs a tree", {})
+        by_rank = any(curve.kind == "ranks" for tasks in self.acceptance.values() for curve in tasks.values())
+        if by_rank and (self.tree is None or self.tree.branching is None):
+            raise PydanticCustomError("proposer", "acceptance of kind ranks needs a tree with branching", {})
         if self.hidden_bytes_per_token is not None and self.kind not in READS_HIDDEN_STATES:
             text = "hidden_bytes_per_token: a proposer of kind {kind} reads no hidden states"
             raise PydanticCustomError("proposer", text, {"kind": self.kind})

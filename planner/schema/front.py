@@ -6,6 +6,7 @@ from typing import Literal
 
 from planner.schema.base import Document
 from planner.schema.documents import Conflict, Deployment, PowerByBasis, Provenance
+from planner.schema.scenario import Scalar
 from planner.words import Counts, FrontMethod, PowerBasis
 
 
@@ -14,6 +15,17 @@ class FrontReference(Document):
 
     interactivity_tps: float
     energy_j_per_token: float
+
+
+class Trial(Document):
+    """Which trial of a search found a point, and what it had sampled.
+
+    ``interactivity_floor`` is a share of the way, on a logarithmic scale, from the slowest to the fastest plan of the
+    trial's own problem.
+    """
+
+    number: int
+    parameters: dict[str, Scalar | None]
 
 
 class FrontPoint(Document):
@@ -31,12 +43,44 @@ class FrontPoint(Document):
     power_w: PowerByBasis
     deployment: Deployment
     others: tuple[Deployment, ...]
+    trial: Trial | None = None
+
+
+class Search(Document):
+    """How a search went.
+
+    Attributes
+    ----------
+    trials, infeasible, without_design
+        Trials that are finished; those that break a limit; those whose restrictions leave no design at all.
+    warm_started
+        Trials that began with a design of the exact front.
+    exact_hypervolume, share_of_exact
+        Of the exact front of the same space, from the same reference point; null where none is known.
+    importance
+        By parameter, its share in what sets trials near the front apart from the others; adds up to 1.
+    history
+        Hypervolume after each finished trial.
+    """
+
+    study: str
+    sampler: str
+    seed: int
+    trials: int
+    infeasible: int
+    without_design: int
+    warm_started: int
+    exact_hypervolume: float | None
+    share_of_exact: float | None
+    importance: dict[str, float]
+    history: tuple[float, ...]
 
 
 class Front(Document):
     """The answer of ``plan pareto``: points by rising interactivity; ``knee`` is the position of one of them.
 
-    ``exact``: proven to be the whole front. ``rates_rps``: what is served, by workload.
+    ``exact``: proven to be the whole front. ``search``: how it was found where it is not; else null. ``rates_rps``:
+    what is served, by workload.
     """
 
     schema_version: Literal[1] = 1
@@ -50,6 +94,7 @@ class Front(Document):
     knee: int | None
     hypervolume: float | None
     reference_point: FrontReference | None
+    search: Search | None = None
     infeasibility: tuple[Conflict, ...]
     assumptions: tuple[str, ...]
     warnings: tuple[str, ...]

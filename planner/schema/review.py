@@ -81,6 +81,7 @@ class Review(Document):
     """What ``plan report`` computed. ``plan`` is null where nothing bounds the question: then there is no one plan.
 
     ``workload`` is the one that the curves are of; ``front_commands`` evaluate the deployments of the front.
+    ``searched``: the front by search, where one was asked for or the scenario has knobs; else null.
     """
 
     schema_version: Literal[1] = 1
@@ -89,6 +90,7 @@ class Review(Document):
     plan: Plan | None
     front: Front
     front_commands: tuple[str, ...]
+    searched: Front | None = None
     ways: tuple[Way, ...]
     speeds: tuple[Speed, ...]
     roof_axes: RoofAxes

@@ -212,6 +212,61 @@ class Engine(Document):
     waiting: NonNegative = 0.10
 
 
+class LossyAcceptance(Document):
+    """Accept draft tokens that the target would have refused: the output no longer follows its distribution.
+
+    ``lenience`` 1 is lossless, less is more lenient; a search looks at every value from it up to 1.
+    ``rejection_exponent``: rejections fall as lenience to this power (``planner.acceptance.lenient``).
+    """
+
+    lenience: Annotated[float, Field(ge=1e-3, le=1)]
+    rejection_exponent: Annotated[float, Field(gt=0, le=1)]
+
+
+Scalar = bool | int | float | str
+_Point = Annotated[tuple[float, float], Field(strict=False)]
+
+
+class Knob(Document):
+    """What a search may vary: a range (``low`` to ``high``, by ``step`` or on a logarithmic scale) or ``choices``.
+
+    Its name is the dotted key of the field that it sets, in scenario or catalog. With ``sets`` the name is free, and it
+    moves several fields at once: each is interpolated between points (value of the knob, value of the field).
+    """
+
+    low: int | float | None = None
+    high: int | float | None = None
+    log: bool = False
+    step: int | float | None = None
+    choices: Annotated[tuple[Scalar, ...], Field(strict=False, min_length=1)] | None = None
+    sets: dict[str, Annotated[tuple[_Point, ...], Field(strict=False, min_length=2)]] = {}
+
+    @model_validator(mode="after")
+    def _is_a_range_or_choices(self) -> Self:
+        problem = self._problem()
+        if problem is not None:
+            raise PydanticCustomError("knob", "{problem}", {"problem": problem})
+        return self
+
+    def _problem(self) -> str | None:
+        if self.choices is not None:
+            bare = self.low is None and self.high is None and self.step is None and not self.log and not self.sets
+            return None if bare else "choices stand alone, without low, high, log, step and sets"
+        if self.low is None or self.high is None:
+            return "write low and high, or choices"
+        if not self.low < self.high:
+            return f"low must be below high, got {self.low:g} and {self.high:g}"
+        if self.log and (self.low <= 0 or self.step is not None):
+            return "a logarithmic scale starts above 0 and has no step"
+        if self.step is not None and not 0 < self.step <= self.high - self.low:
+            return f"step must be above 0 and at most high − low, got {self.step:g}"
+        for key, points in self.sets.items():
+            places = [place for place, _ in points]
+            if places != sorted(set(places)) or places[0] > self.low or places[-1] < self.high:
+                return f"the points of {key} must rise and reach from {self.low:g} to {self.high:g}"
+        return None
+
+
 class ReferencePoint(Document):
     """Where the hypervolume of a front is measured from; fix it to compare fronts of different scenarios."""
 
@@ -262,6 +317,8 @@ class Scenario(Document):
     host_factor: Annotated[float, Field(ge=1, le=10)] = 1.0
     pue: Annotated[float, Field(ge=1, le=10)] = 1.0
     transfers: Transfers | None = None
+    lossy_acceptance: LossyAcceptance | None = None
+    knobs: Annotated[dict[str, Knob], Field(max_length=32)] = {}
     front: FrontSettings = FrontSettings()
     report: ReportSettings = ReportSettings()
     assumptions: Annotated[tuple[str, ...], Field(strict=False)] = ()

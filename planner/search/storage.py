@@ -1,0 +1,157 @@
+"""Where a study is kept: in memory, a journal file, SQLite, PostgreSQL or MySQL; and what is done while it is away."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from threading import local
+from typing import Any, TypeVar
+
+import optuna
+from optuna.exceptions import ExperimentalWarning, StorageInternalError, UpdateFinishedTrialError
+from optuna.storages import BaseStorage, InMemoryStorage, JournalStorage, RDBStorage, RetryHeartbeatStaleTrialCallback
+from optuna.storages.journal import JournalFileBackend
+from sqlalchemy.exc import (
+    ArgumentError,
+    DataError,
+    DBAPIError,
+    IntegrityError,
+    NoSuchModuleError,
+    NotSupportedError,
+    PendingRollbackError,
+    ProgrammingError,
+    SQLAlchemyError,
+)
+
+from planner.errors import InputError
+
+Result = TypeVar("Result")
+
+JOURNAL = "journal:"
+FORMS = "write sqlite:///FILE, journal:FILE, postgresql://USER@HOST/DATABASE or mysql://USER@HOST/DATABASE"
+# The drivers that the extra ``storage`` installs, where a URL names none.
+_DRIVERS = {"postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg", "mysql": "mysql+pymysql"}
+
+# A database that restarts is waited for this long; a trial of a worker that was heard of no more is tried again.
+PATIENCE_S = 180.0
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 5.0
+_OPENINGS = 3
+_RETRIES = 3
+
+
+def opened(url: str | None, heartbeat_s: int) -> BaseStorage:
+    """Open a storage by its URL; null: in memory.
+
+    Raises
+    ------
+    InputError
+        If there is no such kind of storage, its driver is not installed, or it cannot be reached.
+    """
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    if url is None:
+        return InMemoryStorage()
+    if url.startswith(JOURNAL):
+        return _journal(url)
+    kind, separator, rest = url.partition("://")
+    if not separator:
+        raise InputError(f"--storage {url}: this is no storage; {FORMS}")
+    for attempt in range(_OPENINGS):
+        try:
+            with quiet():
+                return Patient(
+                    f"{_DRIVERS.get(kind, kind)}://{rest}",
+                    engine_kwargs={"pool_pre_ping": True},
+                    heartbeat_interval=heartbeat_s,
+                    grace_period=3 * heartbeat_s,
+                    heartbeat_stale_trial_callback=RetryHeartbeatStaleTrialCallback(max_retry=_RETRIES),
+                )
+        except (NoSuchModuleError, ArgumentError) as error:
+            raise InputError(f"--storage {shown(url)}: this is no storage; {FORMS}") from error
+        except ImportError as error:
+            text = f"--storage {shown(url)}: its driver is not installed: pip install 'phaseplan[storage]'"
+            raise InputError(text) from error
+        except (SQLAlchemyError, StorageInternalError) as error:  # another process may be making the tables
+            if attempt == _OPENINGS - 1:
+                raise InputError(f"--storage {shown(url)}: cannot be opened: {_first_line(error)}") from error
+            time.sleep(1.0)
+    raise AssertionError("unreachable")
+
+
+def _journal(url: str) -> BaseStorage:
+    try:
+        return JournalStorage(JournalFileBackend(url.removeprefix(JOURNAL)))
+    except OSError as error:
+        raise InputError(f"--storage {url}: cannot be opened: {error.strerror}") from error
+
+
+def shown(url: str) -> str:
+    """Write a URL without its password."""
+    kind, separator, rest = url.partition("://")
+    who, at, where = rest.rpartition("@")
+    return f"{kind}{separator}{who.partition(':')[0]}{at}{where}"
+
+
+def _first_line(error: BaseException) -> str:
+    cause = error.__cause__ or error
+    reason = getattr(cause, "orig", None) or cause
+    return str(reason).strip().splitlines()[0] if str(reason).strip() else type(reason).__name__
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Leave out Optuna's notes on what it calls experimental: heartbeats, metric names, spaces with conditions."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ExperimentalWarning)
+        yield
+
+
+_inside = local()
+
+
+def _patiently(method: Callable[..., Result]) -> Callable[..., Result]:
+    """Call a method again while the database is away; calls within it are part of it and are not repeated alone."""
+
+    @wraps(method)
+    def call(*arguments: Any, **named: Any) -> Result:  # noqa: ANN401
+        if getattr(_inside, "call", False):
+            return method(*arguments, **named)
+        until, pause, again = time.monotonic() + PATIENCE_S, _FIRST_PAUSE_S, False
+        while True:
+            _inside.call = True
+            try:
+                return method(*arguments, **named)
+            except UpdateFinishedTrialError:
+                if not again:
+                    raise
+                return True  # type: ignore[return-value]  # it was written; only the answer got lost
+            except (StorageInternalError, SQLAlchemyError) as error:
+                if not _is_away(error) or time.monotonic() > until:
+                    raise
+            finally:
+                _inside.call = False
+            time.sleep(pause)
+            pause, again = min(2.0 * pause, _LONGEST_PAUSE_S), True
+
+    return call
+
+
+def _is_away(error: BaseException) -> bool:
+    """Whether the database did not answer, rather than refuse."""
+    cause = error.__cause__ if isinstance(error, StorageInternalError) else error
+    refused = (DataError, IntegrityError, NotSupportedError, ProgrammingError)
+    return isinstance(cause, PendingRollbackError) or (isinstance(cause, DBAPIError) and not isinstance(cause, refused))
+
+
+class Patient(RDBStorage):
+    """A database that may restart: what is asked of it meanwhile is asked again until it answers."""
+
+
+for _name in (
+    *(name for name in dir(BaseStorage) if name.startswith(("create_", "delete_", "set_", "get_"))),
+    *("_create_new_trial", "_get_trials", "_set_trial_param", "record_heartbeat", "_get_stale_trial_ids"),
+):
+    if callable(getattr(RDBStorage, _name, None)):
+        setattr(Patient, _name, _patiently(getattr(RDBStorage, _name)))
