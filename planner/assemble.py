@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import isinf
 
 from planner.evaluate import Design, RequestMetrics, request_metrics
@@ -21,7 +21,7 @@ from planner.fleet import (
     usd_per_hour,
 )
 from planner.limits import Limit, limits_of, value_of
-from planner.options import CostTable
+from planner.options import CostTable, Option, Speculation, hosted_by_verify
 from planner.schema import documents as doc
 from planner.schema.scenario import Scenario
 from planner.words import OBJECTIVE_UNITS, PHASES, POWER_BASES, Phase
@@ -164,6 +164,22 @@ def deployment_document(deployed: Deployed, index: int) -> doc.Deployment:
         placements=placements,
         metrics=metrics_document(scenario, serving),
     )
+
+
+def design_of(
+    scenario: Scenario, deployment: doc.Deployment, models: Mapping[Phase, tuple[str, ...]] | None = None
+) -> Design:
+    """Read a design back from its document; ``models`` of shared pools by phase. A hosted phase has no option."""
+    nodes = deployment.verify_tokens - 1
+    speculation = Speculation.of(deployment.proposer, deployment.draft_length, nodes, deployment.layout)
+    hosted, sets = hosted_by_verify(scenario, speculation), models or {}
+    options = {
+        phase: None
+        if place is None or phase in hosted
+        else Option(place.device, place.tensor_parallel, place.batch_size, sets.get(phase, ()))
+        for phase, place in deployment.placements.items()
+    }
+    return Design(deployment.workload, speculation, {phase: options[phase] for phase in PHASES})
 
 
 def pool_documents(deployed: Deployed) -> tuple[doc.Pool, ...]:

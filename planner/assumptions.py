@@ -65,7 +65,8 @@ def _switches(scenario: Scenario) -> list[str]:
 
 def _pooling(scenario: Scenario) -> list[str]:
     servers = scenario.servers
-    found = ["private pools: prefill does not interfere with decode"]
+    alone = "replicas of different phases do" if _aggregates(scenario) else "prefill does"
+    found = [f"private pools: {alone} not interfere with " + ("each other" if _aggregates(scenario) else "decode")]
     if scenario.shared_pools:
         found = ["shared pools: phases of the same models share replicas; prefill is taken not to slow decode"]
         bare = [name for name in _models(scenario) if _is_bare(scenario.catalog.models[name])]
@@ -88,10 +89,14 @@ def _pooling(scenario: Scenario) -> list[str]:
     return found
 
 
+def _aggregates(scenario: Scenario) -> bool:
+    return any(layout.startswith("aggregated") for layout in scenario.layouts)
+
+
 def _layouts(scenario: Scenario) -> list[str]:
     """Say what sharing replicas is taken to do; nothing where every phase has its own."""
     engine, found = scenario.engine, []
-    if any(layout.startswith("aggregated") for layout in scenario.layouts):
+    if _aggregates(scenario):
         found.append(
             f"aggregated layouts: prefills slow decode steps by {engine.interference:g} × their own time; a first"
             f" token waits {engine.first_token_ms:g} ms, {engine.cohort:g} prompts, {engine.waiting:.0%} of the batch"

@@ -10,6 +10,7 @@ from planner.assemble import (
     NO_TOTALS,
     deploy,
     deployment_document,
+    design_of,
     fleet_documents,
     limit_row,
     limit_values,
@@ -22,15 +23,18 @@ from planner.assemble import (
 from planner.evaluate import Design, request_metrics
 from planner.fleet import COUNT_TOLERANCE, Deployed, PoolUse, Racked, device_counts, devices_per_unit, shared_sequences
 from planner.limits import TOLERANCE
-from planner.options import Option, Speculation, hosted_by_verify, models_of, speculations_of
+from planner.options import CostTable, Option, models_of, speculations_of
+from planner.payoff import payoffs
 from planner.rates import fixed_rates
 from planner.schema import documents as doc
 from planner.schema.scenario import Scenario
 from planner.words import DRAFT_PHASES, MAXIMIZED, PHASES, STEP_PHASES, Phase
 
 
-def check(plan: doc.Plan, scenario: Scenario) -> list[str]:
+def check(plan: doc.Plan, scenario: Scenario, tables: dict[str, CostTable] | None = None) -> list[str]:
     """List every violation of a plan: a broken limit, an impossible design, a figure that does not recompute.
+
+    ``tables``: the costs of every workload, if they are at hand; they are made from the scenario, not by a solver.
 
     Returns
     -------
@@ -61,6 +65,7 @@ def check(plan: doc.Plan, scenario: Scenario) -> list[str]:
         *_unfilled_batches(deployed),
         *_pool_problems(plan, deployed),
         *_figure_problems(plan, deployed),
+        *_payoff_problems(plan, deployed, tables),
         *_limit_problems(plan, deployed),
         *_objective_problems(plan, deployed),
     ]
@@ -110,19 +115,11 @@ def _racks(plan: doc.Plan) -> Racked:
 def _design(
     scenario: Scenario, deployment: doc.Deployment, index: int, pools: dict[tuple[int, Phase], tuple[str, ...]]
 ) -> tuple[Design, float]:
-    """Read a deployment back; a hosted phase has no option of its own."""
-    options: dict[Phase, Option | None] = {
-        phase: None
-        if place is None
-        else Option(place.device, place.tensor_parallel, place.batch_size, pools.get((index, phase), ()))
-        for phase, place in deployment.placements.items()
-    }
-    nodes = deployment.verify_tokens - 1
-    speculation = Speculation.of(deployment.proposer, deployment.draft_length, nodes, deployment.layout)
-    if speculation.draft_length == 0 and any(options[phase] is not None for phase in DRAFT_PHASES):
+    """Read a deployment back, with the model sets of its pools."""
+    if deployment.draft_length == 0 and any(deployment.placements[phase] is not None for phase in DRAFT_PHASES):
         raise ValueError("a draft phase is placed at draft length 0")
-    options |= dict.fromkeys(hosted_by_verify(scenario, speculation))
-    return Design(deployment.workload, speculation, options), deployment.metrics.request_rate_rps
+    models = {phase: pools[index, phase] for phase in PHASES if (index, phase) in pools}
+    return design_of(scenario, deployment, models), deployment.metrics.request_rate_rps
 
 
 def _broken_limits(deployed: Deployed) -> list[str]:
@@ -226,6 +223,11 @@ def _figure_problems(plan: doc.Plan, deployed: Deployed) -> list[str]:
         "totals": totals_document(deployed).model_dump(),
     }
     return [problem for key, figures in computed.items() for problem in _differences(key, written[key], figures)]
+
+
+def _payoff_problems(plan: doc.Plan, deployed: Deployed, tables: dict[str, CostTable] | None) -> list[str]:
+    written, computed = plan.payoffs, payoffs(deployed, tables)
+    return _differences("payoffs", [one.model_dump() for one in written], [one.model_dump() for one in computed])
 
 
 def _limit_problems(plan: doc.Plan, deployed: Deployed) -> list[str]:

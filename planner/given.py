@@ -11,7 +11,15 @@ from planner.assemble import deploy, deployment_document, power_document
 from planner.assumptions import assumptions_of, warnings_of
 from planner.errors import InputError, nearest
 from planner.evaluate import Design
-from planner.options import CostTable, Option, Speculation, cost_table, covered_draft_length, draft_lengths
+from planner.options import (
+    CostTable,
+    Option,
+    Speculation,
+    cost_table,
+    covered_draft_length,
+    draft_lengths,
+    hosted_by_verify,
+)
 from planner.rates import UNIT_RATE_RPS
 from planner.schema import documents as doc
 from planner.schema.scenario import Scenario
@@ -96,6 +104,7 @@ def _speculation(scenario: Scenario, workload: str, given: Given) -> Speculation
 
 def _options(scenario: Scenario, table: CostTable) -> dict[Phase, Option | None]:
     running = [phase for phase in PHASES if table.runs(phase)[0]]
+    _refuse_places_of_hosted_phases(scenario, table)
     unplaced = [phase for phase in running if phase not in scenario.places]
     if unplaced:
         raise InputError(f"these phases run and need a --place: {', '.join(unplaced)}")
@@ -113,6 +122,25 @@ def _options(scenario: Scenario, table: CostTable) -> dict[Phase, Option | None]
     if problems:
         raise InputError(*problems)
     return options
+
+
+def _refuse_places_of_hosted_phases(scenario: Scenario, table: CostTable) -> None:
+    """Refuse a place for a phase that runs on the replicas that verify: it has none of its own.
+
+    Raises
+    ------
+    InputError
+        Naming the phases.
+    """
+    (speculation,) = table.speculations
+    placed = [
+        phase for phase in PHASES if phase in hosted_by_verify(scenario, speculation) and phase in scenario.places
+    ]
+    if placed:
+        where = f"in layout {speculation.layout} " if speculation.layout != "disaggregated" else ""
+        raise InputError(
+            *(f"--place {phase}: {where}it runs where target_verify does; leave it out" for phase in placed)
+        )
 
 
 def _why_no_option(scenario: Scenario, table: CostTable, phase: Phase) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -381,7 +381,10 @@ def cost_table(scenario: Scenario, workload: str, speculations: Sequence[Specula
     steps = steps_per_request(float(scenario.workloads[workload].osl_tokens), E, first_from_prefill)
     rules = [rule_for(scenario, s) for s in speculations]
     costs = _costs(scenario, workload, speculations)
-    hosting = _hosting(scenario, workload, speculations, costs, steps, first_from_prefill)
+    hosting = _Hosting(scenario, workload, costs, steps, first_from_prefill)
+    for index, speculation in enumerate(speculations):
+        hosting.host(index, speculation)
+    through_target_s, through_draft_s = hosting.ways()
     own = {phase: _own(rules, speculations, phase) for phase in PHASES}
     once = {"target_prefill": own["target_prefill"], "draft_prefill": own["draft_prefill"]}
     return CostTable(
@@ -393,10 +396,10 @@ def cost_table(scenario: Scenario, workload: str, speculations: Sequence[Specula
         first_from_prefill=first_from_prefill,
         operations={phase: once.get(phase, steps * own[phase]) for phase in PHASES},
         phases={phase: _without_hosted(costs[phase], own[phase]) for phase in PHASES}
-        | {"target_verify": hosting.verify},
+        | {"target_verify": hosting.verify()},
         hosted=hosting.parts,
-        through_target_s=hosting.through_target_s,
-        through_draft_s=hosting.through_draft_s,
+        through_target_s=through_target_s,
+        through_draft_s=through_draft_s,
     )
 
 
@@ -434,71 +437,90 @@ def _without_hosted(costs: PhaseCosts, own: Floats) -> PhaseCosts:
     )
 
 
-@dataclass(frozen=True)
 class _Hosting:
-    """Costs of target_verify with what its replicas host, and its part in the time to first token."""
-
-    verify: PhaseCosts
-    parts: dict[Phase, Hosted]
-    through_target_s: Floats
-    through_draft_s: Floats
-
-
-def _hosting(
-    scenario: Scenario,
-    workload: str,
-    speculations: Sequence[Speculation],
-    costs: dict[Phase, PhaseCosts],
-    steps: Floats,
-    first_from_prefill: NDArray[np.bool_],
-) -> _Hosting:
-    """Add to every option of target_verify what it hosts.
+    """Costs of target_verify with what its replicas host, and its part in the time to first token.
 
     A hosted draft adds its time to the step. A hosted prefill slows decoding: every step of a batch of b takes
     interference·b·t_prefill/N longer, the prefills that come in during it; its energy comes on top. First tokens of a
     hosted target prefill wait for prompts ahead of theirs, see ``planner.schema.scenario.Engine``.
     """
-    verify, engine = costs["target_verify"], scenario.engine
-    latency, energy = verify.latency_s.copy(), verify.energy_j.copy()
-    held = verify.sequences.copy()
-    waits = np.where(first_from_prefill, 0.0, 1.0)
-    target, draft = waits * latency, waits * latency
-    parts = {phase: Hosted(np.zeros_like(latency), np.zeros_like(latency)) for phase in PHASES}
-    batch = verify.batch_sizes[:, 0]
-    for s, speculation in enumerate(speculations):
-        hosted = hosted_by_verify(scenario, speculation)
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        workload: str,
+        costs: dict[Phase, PhaseCosts],
+        steps: Floats,
+        first_from_prefill: NDArray[np.bool_],
+    ) -> None:
+        self.scenario, self.workload, self.costs, self.steps = scenario, workload, costs, steps
+        verify = costs["target_verify"]
+        self.options, self.batch = verify.options, verify.batch_sizes[:, 0]
+        self.latency_s, self.energy_j = verify.latency_s.copy(), verify.energy_j.copy()
+        self.held = verify.sequences.copy()
+        self.waits = np.where(first_from_prefill, 0.0, 1.0)
+        self.target_s, self.draft_s = self.waits * verify.latency_s, self.waits * verify.latency_s
+        self.parts: dict[Phase, Hosted] = {}
+        self.together: dict[tuple[str, ...], Floats] = {}
+        self.beside = {phase: _Beside(costs[phase], phase in STEP_PHASES, verify.options) for phase in PHASES}
+
+    def host(self, s: int, speculation: Speculation) -> None:
+        """Add what one speculation hosts."""
+        hosted = hosted_by_verify(self.scenario, speculation)
         for phase in sorted(hosted, key=PHASES.index):
-            one_s, one_j, prompts = _beside(costs[phase], verify.options, s, phase)
-            per_request = one_j if phase not in STEP_PHASES else one_j * steps[s]
             if phase in STEP_PHASES:
-                latency[:, s] += one_s
-                busy = steps[s] * one_s / batch
-                draft[:, s] += waits[s] * one_s
+                self._draft(s, phase)
             else:
-                added = engine.interference * batch * (one_s / prompts) / steps[s]
-                latency[:, s] += added
-                busy = steps[s] * added / batch
-                first = one_s
-                if phase == "target_prefill":
-                    first = engine.first_token_ms * 1e-3 + (engine.cohort + engine.waiting * batch) * one_s / prompts
-                    target[:, s] += first
-                rule = rule_for(scenario, speculation)
-                if phase == "draft_prefill" or (rule is not None and rule.hidden_vectors > 0):
-                    draft[:, s] += waits[s] * first
-            energy[:, s] += per_request / steps[s]
-            parts[phase].busy_s[:, s] = busy
-            parts[phase].energy_j[:, s] = per_request
+                self._prefill(s, phase, rule_for(self.scenario, speculation))
         if hosted & set(DRAFT_PHASES):
-            held[:, s] = _held_together(scenario, workload, speculation, verify.options, held[:, s])
+            models = models_of(self.scenario, "target_verify", speculation)
+            if models not in self.together:
+                self.together[models] = _sequences(self.scenario, self.workload, models, self.options)[:, 0]
+            self.held[:, s] = np.minimum(self.held[:, s], self.together[models])
         if speculation.proposer is not None:
-            host_s = scenario.catalog.proposers[speculation.proposer].host_time_ms * 1e-3
-            latency[:, s] += host_s
-            draft[:, s] += waits[s] * host_s
-            energy[:, s] += host_s * _idle_w(scenario, verify.options) / batch
-    known = {phase: part for phase, part in parts.items() if part.energy_j.any() or part.busy_s.any()}
-    bundled = PhaseCosts(verify.options, latency, energy, held)
-    through = (np.where(np.isnan(way), np.inf, way) for way in (target, draft))
-    return _Hosting(bundled, known, *through)
+            self._host_time(s, self.scenario.catalog.proposers[speculation.proposer].host_time_ms * 1e-3)
+
+    def _draft(self, s: int, phase: Phase) -> None:
+        one_s, one_j, _ = self.beside[phase].of(s)
+        self.latency_s[:, s] += one_s
+        self.draft_s[:, s] += self.waits[s] * one_s
+        self._spend(s, phase, self.steps[s] * one_s / self.batch, self.steps[s] * one_j)
+
+    def _prefill(self, s: int, phase: Phase, rule: Rule | None) -> None:
+        engine = self.scenario.engine
+        one_s, one_j, prompts = self.beside[phase].of(s)
+        slower_s = engine.interference * self.batch * (one_s / prompts) / self.steps[s]
+        self.latency_s[:, s] += slower_s
+        self._spend(s, phase, self.steps[s] * slower_s / self.batch, one_j)
+        first_s = one_s
+        if phase == "target_prefill":
+            ahead = (engine.cohort + engine.waiting * self.batch) * one_s / prompts
+            first_s = engine.first_token_ms * 1e-3 + ahead
+            self.target_s[:, s] += first_s
+        if phase == "draft_prefill" or (rule is not None and rule.hidden_vectors > 0):
+            self.draft_s[:, s] += self.waits[s] * first_s
+
+    def _spend(self, s: int, phase: Phase, busy_s: Floats, energy_j: Floats) -> None:
+        """Note what a request spends on a hosted phase, and add its energy to every step."""
+        shape = self.latency_s.shape
+        part = self.parts.setdefault(phase, Hosted(np.zeros(shape), np.zeros(shape)))
+        part.busy_s[:, s], part.energy_j[:, s] = busy_s, energy_j
+        self.energy_j[:, s] += energy_j / self.steps[s]
+
+    def _host_time(self, s: int, host_s: float) -> None:
+        """Add the host's time of a whole draft: the replicas wait for it, idle."""
+        self.latency_s[:, s] += host_s
+        self.draft_s[:, s] += self.waits[s] * host_s
+        self.energy_j[:, s] += host_s * _idle_w(self.scenario, self.options) / self.batch
+
+    def verify(self) -> PhaseCosts:
+        """Give the costs of target_verify with all that it hosts."""
+        return PhaseCosts(self.options, self.latency_s, self.energy_j, self.held)
+
+    def ways(self) -> tuple[Floats, Floats]:
+        """(O, S) the part in the time to first token, through the target and through the draft; infinite if unknown."""
+        target, draft = (np.where(np.isnan(way), np.inf, way) for way in (self.target_s, self.draft_s))
+        return target, draft
 
 
 def _idle_w(scenario: Scenario, options: Sequence[Option]) -> Floats:
@@ -507,29 +529,37 @@ def _idle_w(scenario: Scenario, options: Sequence[Option]) -> Floats:
     return np.array([(devices[o.device].idle_power_w or 0.0) * o.tensor_parallel for o in options], dtype=float)
 
 
-def _beside(costs: PhaseCosts, options: Sequence[Option], s: int, phase: Phase) -> tuple[Floats, Floats, Floats]:
-    """(O,) time, energy per request and batch of a hosted phase on the replicas of each option; NaN where unknown.
+@dataclass
+class _Beside:
+    """Costs of one phase where it shares the replicas of an option of target_verify; rows are looked up once.
 
     A draft has the batch of its verify; a prefill is taken at the smallest batch that is on offer there.
     """
-    at: dict[tuple[str, int, int], int] = {}
-    for row in sorted(range(len(costs.options)), key=lambda row: -costs.options[row].batch_size):
-        option = costs.options[row]
-        at[option.device, option.tensor_parallel, option.batch_size] = row
-        if np.isfinite(costs.latency_s[row, s]):
-            at[option.device, option.tensor_parallel, 0] = row
-    rows = [at.get((o.device, o.tensor_parallel, o.batch_size if phase in STEP_PHASES else 0), -1) for o in options]
-    known = np.array(rows) >= 0
-    time_s, energy_j, batch = (np.full(len(options), np.nan) for _ in range(3))
-    kept = np.array(rows, dtype=np.intp)[known]
-    time_s[known], energy_j[known] = costs.latency_s[kept, s], costs.energy_j[kept, s]
-    batch[known] = costs.batch_sizes[kept, 0]
-    return time_s, energy_j, batch
 
+    costs: PhaseCosts
+    drafts: bool
+    options: Sequence[Option]
+    rows: dict[bytes, NDArray[np.intp]] = field(default_factory=dict)
 
-def _held_together(
-    scenario: Scenario, workload: str, speculation: Speculation, options: Sequence[Option], alone: Floats
-) -> Floats:
-    """(O,) sequences that a replica holds with the drafter's weights and KV beside the target's."""
-    together = _sequences(scenario, workload, models_of(scenario, "target_verify", speculation), options)[:, 0]
-    return np.minimum(alone, together)
+    def of(self, s: int) -> tuple[Floats, Floats, Floats]:
+        """(O,) time, energy per request and batch by option of target_verify; NaN where unknown."""
+        rows = self._rows(np.isfinite(self.costs.latency_s[:, s]))
+        known = rows >= 0
+        time_s, energy_j, batch = (np.full(len(rows), np.nan) for _ in range(3))
+        kept = rows[known]
+        time_s[known], energy_j[known] = self.costs.latency_s[kept, s], self.costs.energy_j[kept, s]
+        batch[known] = self.costs.batch_sizes[kept, 0]
+        return time_s, energy_j, batch
+
+    def _rows(self, able: NDArray[np.bool_]) -> NDArray[np.intp]:
+        """(O,) the option beside each of target_verify; −1 where there is none."""
+        key = able.tobytes()
+        if key not in self.rows:
+            at: dict[tuple[str, int, int], int] = {}
+            for row, option in sorted(enumerate(self.costs.options), key=lambda pair: -pair[1].batch_size):
+                at[option.device, option.tensor_parallel, option.batch_size] = row
+                if able[row]:
+                    at[option.device, option.tensor_parallel, 0] = row
+            wanted = ((o.device, o.tensor_parallel, o.batch_size if self.drafts else 0) for o in self.options)
+            self.rows[key] = np.array([at.get(place, -1) for place in wanted], dtype=np.intp)
+        return self.rows[key]

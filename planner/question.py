@@ -22,7 +22,8 @@ class Question:
     The five objectives, and four aims that only explanations ask for: the largest rate of one workload, the least TTFT,
     the fewest devices of a type, and any plan at all. ``workload`` narrows a rate, interactivity or TTFT to one
     workload (null: the worst of all), ``device`` names the type whose count is asked. ``out_of_reach``: rates by
-    workload that are known to be too much, where the limits alone may not bound them.
+    workload that are known to be too much, where the limits alone may not bound them. ``reached``: a throughput that
+    some plan is known to have; it saves time and changes no answer.
     """
 
     aim: Aim
@@ -30,6 +31,7 @@ class Question:
     workload: str | None = None
     device: str | None = None
     out_of_reach: dict[str, float] = field(default_factory=dict)
+    reached: float = 0.0
 
     def concerns(self, workload: str) -> bool:
         """Whether the aim is about a workload's service or rate."""

@@ -29,6 +29,7 @@ from planner.errors import CheckError, InputError
 from planner.fleet import Deployed
 from planner.optimise import optimise
 from planner.options import CostTable, cost_table
+from planner.payoff import payoffs
 from planner.question import Solution
 from planner.rates import require_answerable, require_figures
 from planner.schema import documents as doc
@@ -153,12 +154,13 @@ def _plan(
         totals=totals_document(deployed),
         limits=_limits(scenario, tables, deployed, value, proven, settings.tick, settings.left(start)),
         baselines=whatif.baselines(scenario, tables, settings.tick, settings.left(start)) if proven else (),
+        payoffs=payoffs(deployed, tables),
         infeasibility=(),
         assumptions=assumptions_of(scenario, {pool.device for pool in deployed.pools}),
         warnings=warnings_of(scenario),
         provenance=provenance(settings, start, solver_of(solution, settings.plain)),
     )
-    problems = check(plan, scenario)
+    problems = check(plan, scenario, tables)
     if problems:
         raise CheckError("the plan does not pass its own check: " + "; ".join(problems))
     return plan
@@ -206,6 +208,7 @@ def _no_plan(
         totals=NO_TOTALS,
         limits=(),
         baselines=(),
+        payoffs=(),
         infeasibility=whatif.conflicts(scenario, tables) if solution.status == "infeasible" else (),
         assumptions=assumptions_of(scenario),
         warnings=warnings_of(scenario),

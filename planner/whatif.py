@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -15,7 +15,7 @@ from planner.fleet import devices_per_unit, least_count
 from planner.limits import Limit, limits_of, with_bound, without
 from planner.optimise import optimise
 from planner.options import CostTable, Speculation, cost_table, speculations_of
-from planner.question import Aim, Question, Solution
+from planner.question import Aim, Question, Solution, question_of
 from planner.rates import fixed_rates, is_bounded, require_answerable
 from planner.schema import documents as doc
 from planner.schema.scenario import Scenario
@@ -134,7 +134,10 @@ def _change(scenario: Scenario, tables: Tables, reached: float, left: Left) -> f
         return None
     try:
         require_answerable(scenario)
-        solution = optimise(scenario, tables, time_limit_s=seconds, polish=False)
+        question = question_of(scenario)
+        if question.aim == "throughput":  # what was reached holds where a limit is looser
+            question = replace(question, reached=reached)
+        solution = optimise(scenario, tables, question, time_limit_s=seconds, polish=False)
     except InputError:
         return math.inf
     if solution.status != "optimal" or solution.value is None:

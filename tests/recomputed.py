@@ -22,6 +22,7 @@ from planner.assemble import (
     totals_document,
 )
 from planner.options import cost_table
+from planner.payoff import payoffs
 from planner.question import CLOSED_GAP, Solution
 from planner.schema import documents as doc
 from planner.schema.scenario import Scenario
@@ -105,6 +106,7 @@ def plan_of(scenario: Scenario, tables: dict, solution: Solution) -> doc.Plan:
             *memory_rows(deployed),
         ),
         baselines=(),
+        payoffs=payoffs(deployed, tables),
         infeasibility=(),
         assumptions=(),
         warnings=(),

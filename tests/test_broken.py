@@ -9,8 +9,9 @@ import shlex
 from pathlib import Path
 
 import pytest
+from commands import run
 
-from planner.cli import EXIT_BAD_INPUT, run
+from planner.cli import EXIT_BAD_INPUT
 
 FILES = Path(__file__).parent / "data" / "broken"
 GOLDEN = Path(__file__).parent / "golden" / "broken"

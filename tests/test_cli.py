@@ -1,8 +1,11 @@
 """The command as a person and as another program meet it: help, exit codes, streams, widths, completion, files."""
 
+import contextlib
+import io
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -10,8 +13,9 @@ import sys
 from dataclasses import replace
 
 import pytest
+from commands import on_reference, run
 
-from planner.cli import EXIT_BAD_INPUT, EXIT_INFEASIBLE, EXIT_INTERRUPTED, EXIT_NO_INCUMBENT, run
+from planner.cli import EXIT_BAD_INPUT, EXIT_INFEASIBLE, EXIT_INTERRUPTED, EXIT_NO_INCUMBENT
 from planner.milp import program
 from planner.words import PHASES
 
@@ -63,7 +67,7 @@ def said(capsys, *arguments):
 
 def process(*arguments, **more):
     """Run the command in a process of its own."""
-    command = [sys.executable, "-m", "planner", *arguments]
+    command = [sys.executable, "-m", "planner", *on_reference(arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, **more)
 
 
@@ -263,7 +267,7 @@ def test_json_is_one_document_and_nothing_else():
     assert (done.returncode, done.stderr) == (0, "")
     plan = json.loads(done.stdout)
     assert plan["status"] == "optimal"
-    assert plan["provenance"]["command"] == "plan --budget-kw 50 --min-tps 100 --json"
+    assert plan["provenance"]["command"] == "plan --scenario reference --budget-kw 50 --min-tps 100 --json"
 
 
 @pytest.mark.parametrize("name", TEXTS)
@@ -314,7 +318,7 @@ def test_progress_is_shown_on_a_terminal_and_never_in_the_answer():
     import pty
 
     leader, follower = pty.openpty()
-    command = [sys.executable, "-m", "planner", *MAIN_JOB, "--json"]
+    command = [sys.executable, "-m", "planner", *on_reference(MAIN_JOB), "--json"]
     try:
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=follower, text=True, timeout=60)
         shown = os.read(leader, 100_000).decode()
@@ -477,3 +481,35 @@ def test_an_evaluation_applies_no_limit(capsys):
     )
     assert code == 0
     assert json.loads(out)["metrics"]["interactivity_tps"] < 500
+
+
+ASKED = ("--scenario", "reference", "--budget-kw", "50", "--min-tps", "100")
+
+
+def test_a_full_disk_behind_standard_output_is_one_message():
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "planner", *ASKED], stdout=full, stderr=subprocess.PIPE, check=False
+        )
+    assert done.returncode == EXIT_BAD_INPUT
+    assert done.stderr.decode() == "error: the answer cannot be written: No space left on device\n"
+
+
+def test_a_closed_standard_output_is_one_message():
+    done = subprocess.run(
+        ["sh", "-c", f"{sys.executable} -m planner {shlex.join(ASKED)} >&-"], stderr=subprocess.PIPE, check=False
+    )
+    assert done.returncode == EXIT_BAD_INPUT
+    assert done.stderr.decode() == "error: the answer cannot be written: standard output is closed\n"
+
+
+@pytest.mark.parametrize("command", ['plan "abc', "plan --version", "plan --help", "plan --budget-kw 50 more"])
+def test_a_plan_of_a_command_that_asks_for_none_is_refused(command, tmp_path):
+    with contextlib.redirect_stdout(io.StringIO()):
+        assert run([*ASKED, "--output", str(tmp_path)]) == 0
+    path = tmp_path / "plan.json"
+    document = json.loads(path.read_text(encoding="utf-8"))
+    document["provenance"]["command"] = command
+    path.write_text(json.dumps(document), encoding="utf-8")
+    assert run(["report", "--from", str(tmp_path), "--output", str(tmp_path / "out")]) == EXIT_BAD_INPUT
+    assert not (tmp_path / "out").exists()

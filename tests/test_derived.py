@@ -7,10 +7,14 @@ import pytest
 
 from planner.check import check
 from planner.errors import InputError
+from planner.memory import sequences_per_replica
 from planner.options import PLAIN, Option, Speculation, cost_table
 from planner.read.load import read_scenario
 from planner.read.overrides import parse_assignments
+from planner.roofline.hardware import hardware
 from planner.roofline.option import profile
+from planner.roofline.passes import draft_decode, heads_draft
+from planner.schema.hardware import ParallelHeads
 from planner.solve import solve
 
 EXAMPLE = str(Path(__file__).resolve().parents[1] / "docs" / "examples" / "llama-70b.yaml")
@@ -111,3 +115,36 @@ def test_a_more_precise_target_is_slower():
         t.phases["target_verify"].latency_s[t.phases["target_verify"].options.index(option), 0] for t in (fast, slow)
     ]
     assert times[1] > 1.3 * times[0]
+
+
+def test_memory_is_one_rule_for_private_pools_and_for_a_drafter_beside_the_target():
+    given = scenario("layouts=[disaggregated, colocated_drafter]")
+    together = Speculation("llama-1b-drafts", 4, None, "colocated_drafter")
+    costs = cost_table(given, "chat", [PLAIN, together]).phases["target_verify"]
+    both = ("llama-3.3-70b", "llama-3.2-1b")
+    for row, option in enumerate(costs.options):
+        ends = given, "chat", option.device
+        alone = sequences_per_replica(*ends, both[:1], option.tensor_parallel)
+        assert costs.sequences[row, 0] == alone
+        assert costs.sequences[row, 1] == sequences_per_replica(*ends, both, option.tensor_parallel) <= alone
+
+
+def test_parallel_heads_read_their_weights_once_per_step():
+    """5 heads of 148 M parameters in bf16 are 1.48 GB; reading them takes as long whatever the batch."""
+    hw = hardware(scenario().catalog.devices["h100-sxm"], "bf16")
+    heads = ParallelHeads(count=5, hidden=4096, vocabulary=32000)
+    one, many = heads_draft(hw, heads, 5, 1), heads_draft(hw, heads, 5, 16)
+    read_s = 5 * 2 * (4096**2 + 4096 * 32000) / (float(hw.stream_fraction) * float(hw.bandwidth_byte_per_s))
+    assert float(one.terms_s["weights"]) == pytest.approx(read_s)
+    assert float(many.latency_s) == pytest.approx(float(one.latency_s))
+    assert float(heads_draft(hw, heads, 2, 1).terms_s["weights"]) == pytest.approx(0.4 * read_s)
+
+
+def test_a_tree_drafts_its_mean_width_at_every_level():
+    hw, model = hardware(scenario().catalog.devices["h100-sxm"], "bf16"), scenario().catalog.models["llama-3.2-1b"]
+    chain = draft_decode(hw, model.shape, "bf16", 4, 32, 2000)
+    tree = draft_decode(hw, model.shape, "bf16", 4, 32, 2000, nodes=12)
+    wide = draft_decode(hw, model.shape, "bf16", 4, 96, 2000)
+    assert float(tree.terms_s["compute"]) == pytest.approx(3 * float(chain.terms_s["compute"]))
+    assert float(tree.terms_s["compute"]) == pytest.approx(float(wide.terms_s["compute"]))
+    assert float(tree.terms_s["kv"]) == pytest.approx(float(chain.terms_s["kv"]))

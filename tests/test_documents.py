@@ -7,8 +7,8 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from commands import run
 
-from planner.cli import run
 from planner.read import library
 from planner.read.yaml_tree import parse_file
 from planner.words import PHASES

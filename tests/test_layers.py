@@ -24,7 +24,7 @@ LAYERS = [
     {"planner.evaluate", "planner.measure"},
     {"planner.fleet", "planner.bounds"},
     {"planner.limits", "planner.rates"},
-    {"planner.question", "planner.assemble", "planner.assumptions"},
+    {"planner.question", "planner.assemble", "planner.assumptions", "planner.payoff"},
     {"planner.structure"},
     {"planner.milp"},
     {"planner.optimise", "planner.check"},

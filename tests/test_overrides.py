@@ -3,8 +3,8 @@
 import json
 
 import pytest
+from commands import run
 
-from planner.cli import run
 from planner.cli.bare import with_service_flags
 from planner.cli.common import place_overrides
 from planner.errors import InputError

@@ -8,9 +8,10 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from commands import run
 from markdown_it import MarkdownIt
 
-from planner.cli import EXIT_BAD_INPUT, EXIT_INFEASIBLE, run
+from planner.cli import EXIT_BAD_INPUT, EXIT_INFEASIBLE
 from planner.read.load import read_scenario
 from planner.report import draw, page, vega
 from planner.report.chart_front import plan_energy
@@ -84,7 +85,7 @@ def test_markdown_shows_the_figures_beside_it(files):
     rendered = MarkdownIt("commonmark").enable("table").render(text)
     shown = re.findall(r'<img src="([^"]+)"', rendered)
     assert sorted(shown) == sorted(name for name in files[1] if name.startswith("figures/"))
-    assert "<code>plan report --budget-kw 50" in rendered
+    assert "<code>plan report --scenario reference --budget-kw 50" in rendered
 
 
 def test_figures_as_pictures(tmp_path):
@@ -126,7 +127,9 @@ def test_a_report_from_an_earlier_plan_is_the_same(tmp_path, files, capsys):
     assert run([*MAIN_JOB, "--output", str(tmp_path)]) == 0
     assert run(["report", "--from", str(tmp_path)]) == 0
     assert (tmp_path / "points.csv").read_text("utf-8") == files[1]["points.csv"].read_text("utf-8")
-    assert "plan --budget-kw 50 --min-tps 100 --output" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "plan --scenario reference --budget-kw 50 --min-tps 100 --output" in (tmp_path / "report.html").read_text(
+        encoding="utf-8"
+    )
     capsys.readouterr()
 
 

@@ -11,8 +11,8 @@ import json
 from functools import cache
 
 import pytest
+from commands import run
 
-from planner.cli import run
 from planner.words import PHASES
 
 PLACEMENTS = {

@@ -7,15 +7,19 @@ import json
 import shlex
 from functools import cache
 from pathlib import Path
+from typing import get_args
 
 import pytest
+from commands import run
 
-from planner.cli import run
 from planner.errors import InputError
 from planner.read.load import read_scenario
+from planner.read.overrides import parse_assignments
+from planner.report.chart_ways import STYLES
 from planner.report.points import COLUMNS, points_csv
 from planner.review.curves import Commands
 from planner.review.recipe import review
+from planner.schema.documents import BaselineName
 from planner.schema.scenario import ReportSettings
 from planner.words import PHASES
 
@@ -241,3 +245,39 @@ def test_the_numbers_hold_every_point():
     rows = list(csv.DictReader(io.StringIO(points_csv(found))))
     curves = [way.curve for way in found.ways if way.curve] + [speed.curve for speed in found.speeds]
     assert len(rows) == len(found.front.points) + sum(len(one.points) for one in curves)
+
+
+def test_every_usual_way_has_a_look_of_its_own():
+    assert set(STYLES) == {*get_args(BaselineName), "this_plan"}
+    assert len({(colour, tuple(pattern)) for colour, pattern, _, _ in STYLES.values()}) == len(STYLES)
+
+
+# ----------------------------------------------------------------- every kind of proposer, tree and layout
+
+WAYS_TO_SPECULATE = {
+    "a module of the target": ("deepseek-mtp", ()),
+    "a host": ("code-completion", ("proposers=[ngram]",)),
+    "a drafter beside the target": ("docs/examples/llama-70b.yaml", ("layouts=[colocated_drafter]",)),
+    "aggregated serving": ("docs/examples/llama-70b.yaml", ("layouts=[aggregated]",)),
+    "a tree": (
+        "docs/examples/llama-70b.yaml",
+        ("catalog.proposers.llama-1b-drafts.tree={branching: [3, 2, 1, 1, 1]}",),
+    ),
+    "several layouts": ("docs/examples/llama-70b.yaml", ("layouts=[disaggregated, colocated_drafter, aggregated]",)),
+}
+
+
+@pytest.mark.parametrize("way", WAYS_TO_SPECULATE)
+def test_every_way_to_speculate_is_reviewed_by_its_own_evaluations(way, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    name, sets = WAYS_TO_SPECULATE[way]
+    scenario = read_scenario(name, parse_assignments(sets)).scenario
+    found = review(scenario, Commands(name, sets))
+    rows = list(csv.DictReader(io.StringIO(points_csv(found))))
+    told = [(row["figure"], row["way"], row["command"]) for row in rows]
+    assert len(set(told)) == len(told), "a point stands twice"
+    for row in rows[:: max(1, len(rows) // 12)]:
+        one = evaluated(row["command"])
+        for metric in ("interactivity_tps", "ttft_s", "energy_j_per_token"):
+            assert float(row[metric]) == pytest.approx(one["metrics"][metric], rel=1e-9), row["command"]
+        assert int(row["draft_length"]) == one["draft_length"]

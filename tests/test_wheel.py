@@ -75,7 +75,8 @@ def test_the_main_question_is_answered_in_an_empty_folder(installed, tmp_path):
     plan = json.loads(result.stdout)
     assert plan["status"] == "optimal"
     assert plan["deployments"][0]["metrics"]["interactivity_tps"] >= 100
-    assert set(plan["provenance"]["catalogs"]) == {"scenarios/reference.yaml", "catalogs/reference.yaml"}
+    catalogs = {f"catalogs/{name}.yaml" for name in ("devices", "models", "proposers", "links")}
+    assert set(plan["provenance"]["catalogs"]) == {"scenarios/llama-70b-chat.yaml", *catalogs}
     assert list(tmp_path.iterdir()) == []
 
 

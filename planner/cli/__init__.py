@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -43,6 +44,9 @@ def run(arguments: list[str]) -> int:
     from planner.cli.mistakes import tell
     from planner.errors import InputError
 
+    if sys.stdout is None:
+        click.echo("error: the answer cannot be written: standard output is closed", err=True)
+        return EXIT_BAD_INPUT
     try:
         code = plan.main(arguments, prog_name="plan", standalone_mode=False, obj=tuple(arguments))
         sys.stdout.flush()
@@ -58,6 +62,12 @@ def run(arguments: list[str]) -> int:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
         return _reader_gone()
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EIO, errno.EBADF):
+            raise
+        click.echo(f"error: the answer cannot be written: {error.strerror}", err=True)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return EXIT_BAD_INPUT
     return code if isinstance(code, int) else 0
 
 

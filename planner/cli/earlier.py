@@ -49,18 +49,36 @@ def asked_before(folder: str, context: click.Context) -> Asked:
     plan = _read(path)
     if plan.provenance.command is None:
         raise InputError(f"{path}: it names no command, so that its scenario is not known")
-    words = shlex.split(plan.provenance.command)[1:]
-    group = context.find_root().command
-    try:
-        given = group.make_context("plan", words, resilient_parsing=False).params
-    except click.ClickException as error:
-        raise InputError(f"{path}: its command is not understood: {error.format_message()}") from None
+    given = _flags_of(path, plan.provenance.command, context)
     flags = {key: value for key, value in given.items() if key not in ("scenario", "sets", "places")}
     asked = asked_now(given["scenario"], given["sets"], given["places"], flags)
     changed = asked.digests != plan.provenance.catalogs
     if changed or (plan.deployments and check(plan, asked.scenario)):
         raise InputError(f"{path}: its scenario has changed since; run '{plan.provenance.command}' again")
     return Asked(asked.scenario, asked.digests, asked.commands, plan, plan.provenance.command)
+
+
+def _flags_of(path: Path, command: str, context: click.Context) -> dict[str, Any]:
+    """Read the flags of a command that asked for a plan.
+
+    Raises
+    ------
+    InputError
+        If it is no such command.
+    """
+    try:
+        words = shlex.split(command)[1:]
+        if {"--help", "-h", "--version"} & set(words):
+            raise InputError(f"{path}: its command asks for no plan: {command}")
+        asked = context.find_root().command.make_context("plan", words, resilient_parsing=False)
+    except ValueError as error:
+        raise InputError(f"{path}: its command is not understood: {error}") from None
+    except click.ClickException as error:
+        raise InputError(f"{path}: its command is not understood: {error.format_message()}") from None
+    more = [*asked._protected_args, *asked.args]  # what a group leaves for a subcommand
+    if more:
+        raise InputError(f"{path}: its command asks for no plan: {command}")
+    return asked.params
 
 
 def _read(path: Path) -> Plan:

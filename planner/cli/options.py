@@ -12,7 +12,7 @@ from planner.words import COUNTS, DEFAULT_TRIALS, OBJECTIVES, PHASES, POWER_BASE
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-DEFAULT_SCENARIO = "reference"
+DEFAULT_SCENARIO = "llama-70b-chat"
 
 
 def _stack(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:

@@ -17,7 +17,7 @@ from planner.front.asked import Asked, asked_of
 from planner.front.geometry import ROUNDING, Floats, front_of, hypervolume_of, knee_of, reference_energy_of
 from planner.front.structure import Claim, Designs, front_by_structure, separates
 from planner.front.sweep import front_by_sweep
-from planner.options import CostTable
+from planner.options import CostTable, cost_table
 from planner.schema.documents import Conflict
 from planner.schema.front import Front, FrontPoint, FrontReference, Trial
 from planner.schema.scenario import Scenario
@@ -59,8 +59,9 @@ def exact_front(
     """
     settings = settings or Settings()
     start = time.perf_counter()
+    tables = tables or {name: cost_table(scenario, name) for name in scenario.workloads}
+    require_options(scenario, tables)  # what is out of stock is left out later: then the front may be empty
     asked = asked_of(scenario, tables)
-    require_options(scenario, asked.tables)
     by_structure = use_structure and separates(asked)
     settings.tick("front")
     if by_structure:

@@ -8,8 +8,8 @@ from dataclasses import replace
 from planner.assemble import deploy, objective_value
 from planner.bounds import largest_rates, runnable, usable
 from planner.measure import Kind
-from planner.milp.program import NOTHING, rate_unit_rps
 from planner.milp.program import optimise as solve_program
+from planner.milp.program import rate_unit_rps
 from planner.milp.relaxation import Relaxation, Relaxed, relaxed, solve_relaxation, tables_of_columns, tables_within
 from planner.options import CostTable
 from planner.question import CLOSED_GAP, Aim, Question, Solution, is_maximized, relative_gap
@@ -27,6 +27,7 @@ MANY_CHOICES = 1500
 _TOO_MANY_CHOICES = 40_000
 _RELAXATION_SHARE = 0.35
 _PACKING_SHARE = 0.15
+_ROUNDED = 1e-7
 _ATTEMPTS = 8
 _NO_LIMIT_S = 1e9
 
@@ -104,8 +105,8 @@ def _packed(problem: Relaxed, found: Relaxation, seconds: float, start: float) -
             packing, problem.weights, asked, bound, _ATTEMPTS, lambda: time.perf_counter() - begin < seconds
         )
         rates = {name: scale * weight for name, weight in problem.weights.items()}
-        if max(rates.values()) <= NOTHING * rate_unit_rps(scenario, problem.tables, {}):
-            return None  # all that is left is rounding: such a plan serves nothing
+        if max(rates.values()) <= _ROUNDED * rate_unit_rps(scenario, problem.tables, {}):
+            return None  # all that is left is what limits are rounded by: such a plan serves nothing
     if designs is None:
         return None
     frugal = _frugal(problem).at(rates, _ATTEMPTS) if question.rates is None else None

@@ -25,7 +25,7 @@ from planner.words import PHASES, Phase, Status
 
 _NO_SHARE = 1e-7
 # Largest rate, in rate units, that is none at all: a plan that serves nothing is no plan.
-NOTHING = 1e-9
+_NOTHING = 1e-9
 
 
 @dataclass
@@ -152,7 +152,7 @@ def optimise(
     if not outcome.has_incumbent:
         status: Status = "infeasible" if outcome.termination == "infeasible" else "no_incumbent"
         return Solution(status, (), None, None, None, time.perf_counter() - start, "program")
-    if built.goal.aim in ("throughput", "rate") and outcome.objective > -NOTHING:
+    if built.goal.aim in ("throughput", "rate") and outcome.objective > -_NOTHING:
         return Solution("infeasible", (), None, None, None, time.perf_counter() - start, "program")
     reached = outcome.objective
     if polish:

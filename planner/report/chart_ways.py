@@ -5,7 +5,7 @@ from __future__ import annotations
 from planner.report.front import option_words
 from planner.report.numbers import figure
 from planner.report.sentences import phase_words
-from planner.report.vega import BLUE, GREEN, GREY, PINK, RED
+from planner.report.vega import AMBER, BLUE, GREEN, GREY, PINK, RED
 from planner.schema import documents as doc
 from planner.schema.review import Way
 from planner.words import PHASES, Phase
@@ -16,6 +16,7 @@ STYLES: dict[str, tuple[str, list[int], str, float]] = {
     "single_device": (BLUE, [1, 0], "circle", 2.0),
     "draft_on_fastest": (RED, [1, 0], "square", 5.0),
     "split_draft": (GREEN, [6, 3], "triangle-up", 2.0),
+    "aggregated": (AMBER, [4, 2, 1, 2], "triangle-down", 2.0),
     "this_plan": (PINK, [1, 0], "diamond", 2.0),
 }
 

@@ -34,10 +34,11 @@ def _and(words: list[str]) -> str:
 
 def drafting_sentence(deployment: doc.Deployment) -> str:
     """Say who proposes and how far ahead."""
+    layout = "" if deployment.layout == "disaggregated" else f" (layout {deployment.layout})"
     if deployment.proposer is None:
-        return "no speculation: one token per step"
+        return f"no speculation: one token per step{layout}"
     tokens = figure(deployment.metrics.tokens_per_step, 3)
-    return f"draft length {deployment.draft_length} by {deployment.proposer}, {tokens} tokens per step"
+    return f"draft length {deployment.draft_length} by {deployment.proposer}{layout}, {tokens} tokens per step"
 
 
 def service_sentence(deployment: doc.Deployment) -> str:
@@ -79,6 +80,35 @@ def totals_sentence(plan: doc.Plan) -> str:
     return "; ".join(parts)
 
 
+def payoff_sentence(payoff: doc.Payoff, several: bool) -> str:
+    """Say whether speculation pays at the load chosen, and from which batch on it would not."""
+    who = f"for {payoff.workload}, " if several else ""
+    where = payoff.device + (f" (tp {payoff.tensor_parallel})" if payoff.tensor_parallel > 1 else "")
+    at = f"at batch {payoff.batch_size} on {where}"
+    if payoff.chosen is not None:
+        verb = "pays" if payoff.chosen.cost_ratio < 1 else "buys speed with power"
+        text = (
+            f"{who}speculation {verb}: {at} a user sees {figure(payoff.chosen.speedup, 3)} × the tokens/s of plain"
+            f" decode, at {figure(payoff.chosen.cost_ratio, 3)} × the power per output token"
+        )
+    else:
+        text = f"{who}no speculation"
+        best = [point.cost_ratio for point in payoff.batches if point.batch_size == payoff.batch_size]
+        if best:
+            text += f": {at} the best draft takes {figure(best[0], 3)} × the power per output token of plain decode"
+    return text + _stops(payoff)
+
+
+def _stops(payoff: doc.Payoff) -> str:
+    if len(payoff.batches) < 2:
+        return ""
+    if payoff.stops_at_batch is None:
+        return f"; drafting saves power up to batch {payoff.batches[-1].batch_size}, the largest on offer"
+    if payoff.stops_at_batch == payoff.batches[0].batch_size:
+        return "; drafting saves power at no batch on offer"
+    return f"; from batch {payoff.stops_at_batch} on no draft saves power"
+
+
 def answer(plan: doc.Plan) -> list[str]:
     """Give the answer in a few sentences."""
     found = [objective_sentence(plan)]
@@ -89,6 +119,7 @@ def answer(plan: doc.Plan) -> list[str]:
         else:
             found += [placement_sentence(deployment), service]
     found.append(totals_sentence(plan))
+    found += [payoff_sentence(payoff, len(plan.deployments) > 1) for payoff in plan.payoffs]
     return [text[0].upper() + text[1:] + "." for text in found]
 
 
@@ -155,7 +186,9 @@ def why_none(plan: doc.Plan) -> list[str]:
 def reasons(conflicts: Sequence[doc.Conflict]) -> list[str]:
     """Say which limits are in conflict, and what is nearest to each."""
     if not conflicts:
-        return ["No plan exists, whatever the limits: racks, batch fill or shared memory rule every design out."]
+        return [
+            "No plan exists, whatever the budgets: stocks, racks, batch fill or shared memory rule every design out."
+        ]
     names = dict.fromkeys(LIMIT_WORDS[row.limit] for row in conflicts)
     first = f"No plan meets the {_and(list(names))}" + (" together." if len(names) > 1 else ".")
     named = {row.workload for row in conflicts if row.workload}

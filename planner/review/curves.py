@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from planner.assemble import deploy, deployment_document
 from planner.evaluate import Design
-from planner.options import PLAIN, Option, Speculation, cost_table, speculations_of
+from planner.options import Option, Speculation, cost_table, speculations_of
 from planner.rates import UNIT_RATE_RPS
 from planner.schema.catalog import Characterized, LatencyForm, parse_option_key
 from planner.schema.review import Curve
@@ -48,10 +48,11 @@ def curve_of(scenario: Scenario, design: Design, commands: Commands, *sets: str)
     """
     proposer, workload = design.speculation.proposer, design.workload
     places = {phase: str(option) for phase, option in design.options.items() if option is not None}
-    pinned = scenario.replace(counts="fractional", places=places)
-    lengths = [s.draft_length for s in speculations_of(pinned, workload) if s.proposer == proposer]
+    pinned = scenario.replace(counts="fractional", places=places, layouts=(design.speculation.layout,))
+    drafting = [s for s in speculations_of(pinned, workload) if s.proposer == proposer]
     rate = scenario.workloads[workload].limits.demand_rps or UNIT_RATE_RPS
-    table = cost_table(pinned, workload, [PLAIN, *(Speculation(proposer, length) for length in lengths)])
+    plain = Speculation(None, 0, None, design.speculation.layout)
+    table = cost_table(pinned, workload, [plain, *drafting])
     points, told = [], []
     for s, speculation in enumerate(table.speculations):
         running = [phase for phase in PHASES if table.runs(phase)[s]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from planner.assemble import design_of
 from planner.errors import InputError, nearest
 from planner.front.asked import asked_of
 from planner.front.recipe import exact_front
@@ -13,7 +14,7 @@ from planner.options import cost_table
 from planner.rates import has_demand, is_bounded
 from planner.review.curves import Commands
 from planner.review.roofs import roofs_of
-from planner.review.ways import design_of, drawn_ways, speed_documents, way_document, without_floors
+from planner.review.ways import drawn_ways, speed_documents, way_document, without_floors
 from planner.schema import documents as doc
 from planner.schema.front import Front
 from planner.schema.review import Review
@@ -69,7 +70,7 @@ def review(
     speeds = next((found for way in ways if (found := speed_documents(scenario, way, commands))), ())
     designs = [(way.name, way.design) for way in ways if way.design is not None]
     if not designs and front.points:
-        designs = [("this_plan", design_of(front.points[-1].deployment))]
+        designs = [("this_plan", design_of(scenario, front.points[-1].deployment))]
     axes, roofs = roofs_of(scenario, designs)
     searched = _searched(scenario, how, settings)
     return Review(
@@ -77,7 +78,9 @@ def review(
         workload=name,
         plan=plan,
         front=front,
-        front_commands=tuple(commands.evaluate(scenario, design_of(point.deployment)) for point in front.points),
+        front_commands=tuple(
+            commands.evaluate(scenario, design_of(scenario, point.deployment)) for point in front.points
+        ),
         searched=searched,
         ways=documents,
         speeds=speeds,

@@ -39,6 +39,14 @@ class _Work:
     option: str
 
 
+def _hosted_s(scenario: Scenario, table: CostTable, row: int, design: Design) -> float:
+    """Time that a step of the replicas that verify spends on other than verification."""
+    batch, steps = table.phases["target_verify"].options[row].batch_size, float(table.steps[0])
+    proposer = design.speculation.proposer
+    host_s = 0.0 if proposer is None else scenario.catalog.proposers[proposer].host_time_ms * 1e-3
+    return host_s + sum(float(part.busy_s[row, 0]) * batch / steps for part in table.hosted.values())
+
+
 def roofs_of(scenario: Scenario, designs: Sequence[tuple[WayName, Design]]) -> tuple[RoofAxes, tuple[Roof, ...]]:
     """Give the roofs of all device types that some designs use, with every phase marked once per device."""
     works = [work for way, design in designs for work in _works(scenario, way, design)]
@@ -73,7 +81,10 @@ def _works(scenario: Scenario, way: WayName, design: Design) -> Iterator[_Work]:
         if option is None or model is None:
             continue
         costs = table.phases[phase]
-        latency = float(costs.latency_s[costs.options.index(option.bare), 0])
+        row = costs.options.index(option.bare)
+        latency = float(costs.latency_s[row, 0])
+        if phase == "target_verify":
+            latency -= _hosted_s(scenario, table, row, design)
         each, passes = tokens[phase]
         yield _Work(
             way,

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from planner.assemble import design_of
 from planner.evaluate import Design
 from planner.front.recipe import exact_front
-from planner.options import Option, Speculation
 from planner.review.curves import Commands, curve_of, with_draft_speed
 from planner.schema import documents as doc
 from planner.schema.front import Front, FrontPoint
 from planner.schema.review import Speed, Way, WayName, WayPoint
 from planner.schema.scenario import Scenario
 from planner.whatif import Pinned, tables_of
-from planner.words import PHASES, Phase
+from planner.words import Phase
 
 FASTER = (0.5, 0.2)
 
@@ -35,16 +35,6 @@ class Drawn:
         return {phase: option.device for phase, option in self.design.options.items() if option is not None}
 
 
-def design_of(deployment: doc.Deployment) -> Design:
-    """Read a design back from its document."""
-    options = {
-        phase: None if place is None else Option(place.device, place.tensor_parallel, place.batch_size)
-        for phase, place in deployment.placements.items()
-    }
-    speculation = Speculation(deployment.proposer, deployment.draft_length)
-    return Design(deployment.workload, speculation, {phase: options[phase] for phase in PHASES})
-
-
 def drawn_ways(
     scenario: Scenario, workload: str, ways: list[Pinned], plan: doc.Plan | None, fronts: bool
 ) -> list[Drawn]:
@@ -54,7 +44,9 @@ def drawn_ways(
     users are promised, else the fastest; without a promise the knee. Where a way has the devices of the plan, it is
     the plan's design. ``fronts``: whether the ways' fronts are comparable with the scenario's own.
     """
-    planned = [design_of(one) for one in plan.deployments if one.workload == workload] if plan is not None else []
+    planned = (
+        [design_of(scenario, one) for one in plan.deployments if one.workload == workload] if plan is not None else []
+    )
     own = Drawn("this_plan", planned[0], (), is_plan=True) if planned else None
     found = [_drawn(scenario, workload, way, fronts) for way in ways]
     if own is None:
@@ -70,7 +62,7 @@ def _drawn(scenario: Scenario, workload: str, way: Pinned, fronts: bool) -> Draw
     if not way.speculates:
         return Drawn(way.name, None, points)
     best = _to_draw(scenario, workload, _large_fleet_of(way, workload))
-    return Drawn(way.name, None if best is None else design_of(best.deployment), points)
+    return Drawn(way.name, None if best is None else design_of(scenario, best.deployment), points)
 
 
 def _way_point(point: FrontPoint) -> WayPoint:

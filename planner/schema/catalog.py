@@ -123,9 +123,7 @@ def _one_form(curve: Document, forms: tuple[frozenset[str], ...]) -> None:
     if given not in forms:
         said = " + ".join(sorted(given)) or "nothing"
         valid = "; ".join(" + ".join(sorted(form)) for form in forms)
-        raise PydanticCustomError(
-            "form", "{said} is no form of this curve (valid: {valid})", {"said": said, "valid": valid}
-        )
+        raise PydanticCustomError("form", "{said} is no valid form (valid: {valid})", {"said": said, "valid": valid})
 
 
 class LatencyForm(Document):

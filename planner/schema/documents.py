@@ -145,6 +145,38 @@ class LimitRow(Document):
     marginal_delta: float | None
 
 
+class PayoffBatch(Document):
+    """A draft beside plain decode on the same replicas at one batch.
+
+    ``speedup``: of the interactivity. ``cost_ratio``: of the power per output token, on the scenario's power basis
+    (of forward energy where power is not known); below 1 drafting saves.
+    """
+
+    batch_size: int
+    proposer: str
+    draft_length: int
+    speedup: float
+    cost_ratio: float
+
+
+class Payoff(Document):
+    """Whether speculation pays for a deployment.
+
+    ``chosen``: its own draft (null in plain decode). ``batches``: the draft that costs least at every batch of the
+    replicas that verify. ``stops_at_batch``: from here on none saves anything; null where one still does at the
+    largest batch on offer.
+    """
+
+    deployment: int
+    workload: str
+    device: str
+    tensor_parallel: int
+    batch_size: int
+    chosen: PayoffBatch | None
+    batches: tuple[PayoffBatch, ...]
+    stops_at_batch: int | None
+
+
 class Baseline(Document):
     """A usual way to deploy, solved under the same limits; where it cannot meet them, its best interactivity."""
 
@@ -198,6 +230,7 @@ class Plan(Document):
     totals: Totals
     limits: tuple[LimitRow, ...]
     baselines: tuple[Baseline, ...]
+    payoffs: tuple[Payoff, ...]
     infeasibility: tuple[Conflict, ...]
     assumptions: tuple[str, ...]
     warnings: tuple[str, ...]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
-from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +16,6 @@ from planner.structure.staircase import Indices
 from planner.transfers import (
     EXCHANGE_MESSAGES,
     exchange_bytes,
-    link_between,
     link_energy_j,
     link_time_s,
     prompt_hidden_bytes,
@@ -79,17 +76,32 @@ class Links:
     @classmethod
     def of(cls, scenario: Scenario) -> Links:
         """Look up the link of every pair of device types."""
-        names = list(scenario.catalog.devices)
-        joined = np.zeros((len(names) + 1,) * 2, dtype=bool)
-        figures = [np.zeros(joined.shape) for _ in range(3)]
-        for pair in product(range(len(names)), repeat=2) if scenario.transfers is not None else ():
-            link = link_between(scenario, names[pair[0]], names[pair[1]])
-            if link is not None:
-                joined[pair] = True
-                per_byte = link_time_s(link, 1.0, messages=0), link_energy_j(link, 1.0)
-                for figure, value in zip(figures, (link_time_s(link, 0.0), *per_byte), strict=True):
-                    figure[pair] = value
+        number = {name: position for position, name in enumerate(scenario.catalog.devices)}
+        size = len(number) + 1
+        joined, figures = np.zeros((size, size), dtype=bool), [np.zeros((size, size)) for _ in range(3)]
+        if scenario.transfers is not None:
+            everywhere = ~np.eye(size, dtype=bool)
+            everywhere[-1] = everywhere[:, -1] = False
+            cls._join(scenario, scenario.transfers.link, everywhere, joined, figures)
+            for pair, name in scenario.transfers.pairs.items():
+                one, _, other = pair.partition(":")
+                ends = np.zeros((size, size), dtype=bool)
+                ends[number[one], number[other]] = ends[number[other], number[one]] = True
+                cls._join(scenario, name, ends, joined, figures)
         return cls(joined, *figures)
+
+    @staticmethod
+    def _join(
+        scenario: Scenario, name: str | None, ends: NDArray[np.bool_], joined: NDArray[np.bool_], figures: list[Floats]
+    ) -> None:
+        """Enter a link (null: free) between the pairs of types that are marked."""
+        link = None if name is None else scenario.catalog.links[name]
+        joined[ends] = link is not None
+        values = (0.0, 0.0, 0.0)
+        if link is not None:
+            values = link_time_s(link, 0.0), link_time_s(link, 1.0, messages=0), link_energy_j(link, 1.0)
+        for figure, value in zip(figures, values, strict=True):
+            figure[ends] = value
 
 
 @dataclass(frozen=True)
@@ -152,14 +164,17 @@ def moved_of(scenario: Scenario, table: CostTable) -> AllMoved:
     share = 0.0 if scenario.transfers is None else scenario.transfers.kv_exposed_share
     once, none = np.ones_like(table.steps), np.zeros((len(devices) + 1, len(table.steps)))
     target_kv, draft_kv, hidden, step = (none.copy() for _ in range(4))
+    caches: dict[str, Floats] = {}
     if links.joined.any():
-        proposers, kv = scenario.catalog.proposers, partial(prompt_kv_bytes, scenario, table.workload)
-        target_kv[:-1] = np.array([[kv(name, scenario.target)] for name in devices])
+        proposers = scenario.catalog.proposers
+        target_kv[:-1] = _prompt_kv(scenario, table, "target_prefill", scenario.target)[:, None]
         for s, speculation in enumerate(table.speculations):
             proposer = speculation.proposer
             model = None if proposer is None else proposers[proposer].model
             if proposer is not None and model is not None:
-                draft_kv[:-1, s] = [kv(name, model) for name in devices]
+                if model not in caches:
+                    caches[model] = _prompt_kv(scenario, table, "draft_prefill", model)
+                draft_kv[:-1, s] = caches[model]
                 hidden[:, s] = prompt_hidden_bytes(scenario, table.workload, proposer)
                 E = float(table.tokens_per_step[s])
                 step[:, s] = exchange_bytes(scenario, proposer, speculation.nodes, E)
@@ -169,3 +184,10 @@ def moved_of(scenario: Scenario, table: CostTable) -> AllMoved:
         Moved(links, hidden, once, 1, share, always=False),
         Moved(links, step, table.steps, EXCHANGE_MESSAGES, 1.0, always=True),
     )
+
+
+def _prompt_kv(scenario: Scenario, table: CostTable, phase: Phase, model: str) -> Floats:
+    """(D,) bytes of KV that a prompt leaves of a model on each device type that may prefill it; zero on the others."""
+    able = {option.device for option in table.phases[phase].options}
+    names = scenario.catalog.devices
+    return np.array([prompt_kv_bytes(scenario, table.workload, n, model) if n in able else 0.0 for n in names])

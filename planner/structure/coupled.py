@@ -120,7 +120,7 @@ class Coupled(Tableau):
         units = used / self.unit[device]
         return np.asarray(self.unit[device] * np.ceil(units - COUNT_TOLERANCE * np.maximum(1.0, units)))
 
-    def used(self, phase: Phase, rate: float, held_s: Floats, rows: slice | Indices, s: int | slice) -> Floats:
+    def used(self, phase: Phase, rate: float | Floats, held_s: Floats, rows: slice | Indices, s: int | slice) -> Floats:
         """Devices of options of a phase, spares included."""
         serving: Floats = self.serving(phase, rate, held_s, rows, s)
         degree = self.degree[phase][rows]
@@ -168,12 +168,14 @@ class Coupled(Tableau):
         found = search.pairs(rows, columns, min(incumbent, best.value)) if rows.size and columns.size else NOTHING
         return found if found.value < best.value else best
 
-    def cost_of(self, rate: float, found: Found) -> float:
-        """Cost of one design at a rate; infinite where stocks or budgets do not allow it."""
-        search, parts = self._of(rate, found)
-        if not np.isfinite([part.used[0] for part in parts]).all():
-            return np.inf
-        return float(search.exact(*parts)[0])
+    def costs_of(self, rates: Floats, found: Found) -> Floats:
+        """(R,) cost of one design at each of R rates; infinite where stocks or budgets do not allow it."""
+        search, parts = self._of(rates, found)
+        able = np.ones(rates.shape, dtype=bool)
+        for part in parts:
+            able &= np.isfinite(part.used)
+        with np.errstate(invalid="ignore"):
+            return np.where(able, search.exact(*parts), np.inf)
 
     def uses(self, rate: float, found: Found) -> tuple[Floats, list[float]]:
         """(D + 1,) devices had by type, and the figure of every charge, for a design that can serve the rate."""
@@ -183,7 +185,7 @@ class Coupled(Tableau):
             used[part.device[0]] += part.used[0]
         return self.had(np.arange(used.size), used), [float(f[0]) for f in search.figures(*parts)[0]]
 
-    def _of(self, rate: float, found: Found) -> tuple[_Search, tuple[_Part, _Part, _Part, _Part]]:
+    def _of(self, rate: float | Floats, found: Found) -> tuple[_Search, tuple[_Part, _Part, _Part, _Part]]:
         search = _Search(self, rate, Service(), found.s, {})
         rows = {phase: np.array([found.options.get(phase, _NOBODY)]) for phase in PHASES}
         verify, draft = (search.part(phase, rows[phase]) for phase in STEP_PHASES)
@@ -226,7 +228,7 @@ class _Search:
     """The search among the designs of one speculation at one rate."""
 
     tableau: Coupled
-    rate: float
+    rate: float | Floats
     service: Service
     s: int
     floors: dict[Phase, Floats]

@@ -88,7 +88,9 @@ class Tableau:
         count = np.ceil(finite - COUNT_TOLERANCE * np.maximum(1.0, finite))
         return np.where(np.isfinite(need), np.maximum(count, finite > 0), np.inf)
 
-    def serving(self, phase: Phase, rate: float, held_s: Floats, rows: slice | Indices, s: int | slice) -> Floats:
+    def serving(
+        self, phase: Phase, rate: float | Floats, held_s: Floats, rows: slice | Indices, s: int | slice
+    ) -> Floats:
         """Replicas that serve on options of a phase at a rate, spares left out; infinite where they cannot.
 
         Parameters
@@ -96,7 +98,7 @@ class Tableau:
         phase, rows, s
             Which options and speculations.
         rate
-            Requests/s, above 0.
+            Requests/s, above 0; an array of them for one option.
         held_s
             N × step time, seconds that a sequence is held; used where the phase holds KV while the other works.
         """
@@ -110,7 +112,7 @@ class Tableau:
             count = np.where(fill * count <= rate * self.busy_s[phase][rows, s] * (1 + _TOLERANCE), count, np.inf)
         return count
 
-    def cost(self, phase: Phase, rate: float, held_s: Floats, rows: slice | Indices, s: int | slice) -> Floats:
+    def cost(self, phase: Phase, rate: float | Floats, held_s: Floats, rows: slice | Indices, s: int | slice) -> Floats:
         """Cost of options of a phase at a rate, see ``serving``; infinite where they cannot serve."""
         serving, measure = self.serving(phase, rate, held_s, rows, s), self.measures[phase]
         per_replica = measure.per_replica[rows]
@@ -138,10 +140,14 @@ class Tableau:
 
     def cost_of(self, rate: float, found: Found) -> float:
         """Cost of one design at a rate."""
+        return float(self.costs_of(np.array([rate]), found)[0])
+
+    def costs_of(self, rates: Floats, found: Found) -> Floats:
+        """(R,) cost of one design at each of R rates."""
         step_s = sum(float(self.latency_s[p][found.options[p], found.s]) for p in STEP_PHASES if p in found.options)
         held_s = np.full(1, self.table.steps[found.s] * step_s)
-        costs = [self.cost(phase, rate, held_s, np.array([o]), found.s) for phase, o in found.options.items()]
-        return float(sum(cost[0] for cost in costs))
+        costs = [self.cost(phase, rates, held_s, np.array([o]), found.s) for phase, o in found.options.items()]
+        return np.asarray(sum(costs, np.zeros_like(rates)))
 
     def never_falls_with_rate(self) -> bool:
         """Whether no cost falls as the rate grows: no pass costs less than the idling that it replaces."""

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from planner.bounds import largest_rates, runnable, usable
 from planner.errors import InputError
@@ -26,6 +27,7 @@ from planner.schema.scenario import Scenario
 from planner.structure.coupled import Coupled, Measured
 from planner.structure.least import (
     NOTHING,
+    Floats,
     Found,
     Service,
     Tableau,
@@ -36,7 +38,9 @@ from planner.structure.least import (
 from planner.words import STEP_PHASES
 
 _CLOSED = 1e-11
-_STAGES = (1e-2, 1e-3, 1e-5, _CLOSED)
+_STAGES = (0.3, 0.05, 1e-2, 1e-3)
+_WORTH_DROPPING = 1.02
+_AT_ONCE = 63
 _ROUNDING = 1e-9
 _TIE = 1e-10
 _ALMOST_NOTHING = 1e-9
@@ -142,15 +146,28 @@ class _Fleet:
 
         The last designs may still fit; the sum of lower bounds may already be too much.
         """
-
-        def within(cost: float) -> bool:
-            return np.isfinite(cost) and cost <= self.budget * (1 + _ROUNDING)
-
-        if self.last and within(self.cost(rates, self.last)):
+        if self.carry(rates):
             return True
-        if not within(sum(lower_bound(tableau, rates[name]) for name, tableau in self.tableaus.items())):
+        if not self._within(sum(lower_bound(tableau, rates[name]) for name, tableau in self.tableaus.items())):
             return False
         return bool(self.least(rates, any_will_do=True)[1])
+
+    def carry(self, rates: Rates) -> bool:
+        """Whether the last designs serve these rates within the budget."""
+        return bool(self.last) and bool(self._within(self.cost(rates, self.last)))
+
+    def reach(self, shares: Rates, low: float, high: float) -> float:
+        """Give the largest scale of these rates, from ``low`` up to ``high``, that the last designs carry."""
+        while high - low > _CLOSED * high:
+            scales = np.linspace(low, high, _AT_ONCE + 2)[1:-1]
+            costs = sum(self.tableaus[name].costs_of(scales * shares[name], found) for name, found in self.last.items())
+            carried = int(np.count_nonzero(self._within(np.asarray(costs))))
+            edges = [low, *scales.tolist(), high]
+            low, high = edges[carried], edges[carried + 1]
+        return low
+
+    def _within(self, costs: float | Floats) -> NDArray[np.bool_]:
+        return np.isfinite(costs) & (costs <= self.budget * (1 + _ROUNDING))
 
     def drop_what_is_too_dear(self, rates: Rates) -> None:
         """Keep only what the budget allows some workload at these rates or above, the others at their least."""
@@ -248,9 +265,11 @@ def _throughput(fleet: _Fleet, question: Question) -> Answer | None:
     def rates(scale: float) -> Rates:
         return {name: scale * share for name, share in shares.items()}
 
+    tokens = sum(share * workloads[name].osl_tokens for name, share in shares.items())
     high = _largest_scale(fleet, shares)
     asked = [(w.limits.demand_rps or 0.0) / shares[name] for name, w in workloads.items()]
-    low = max(max(asked), _ALMOST_NOTHING * high)
+    known = question.reached * (1 - _ROUNDING) / tokens
+    low = max(*asked, _ALMOST_NOTHING * high, known)
     if low > high * (1 + _ROUNDING) or not fleet.least(rates(low))[1]:
         return None
     proportional = fleet.scenario.counts == "fractional" and not fleet.scenario.servers.spare_replicas
@@ -259,12 +278,38 @@ def _throughput(fleet: _Fleet, question: Question) -> Answer | None:
         return rates(low * fleet.budget / cost), _own, designs, None
     if fleet.fits(rates(high)):
         low = high
-    for closed in _STAGES:
+    for closed in _STAGES if low > known else ():
         low, high = _bisect(low, high, lambda scale: scale if fleet.fits(rates(scale)) else None, closed)
         fleet.drop_what_is_too_dear(rates(low))
-    designs = fleet.least(rates(low))[1]
-    tokens = sum(share * workloads[name].osl_tokens for name, share in shares.items())
-    return rates(low), _own, designs, high * tokens
+    low, high = _climb(fleet, shares, low, high)
+    return rates(low), _own, fleet.least(rates(low))[1], high * tokens
+
+
+def _climb(fleet: _Fleet, shares: Rates, low: float, high: float) -> tuple[float, float]:
+    """Close in on the largest scale that fits; ``low`` does and ``high`` does not, unless they are the same.
+
+    Designs are followed as far as they carry. Where nothing fits just above that, it is the largest; else what lies
+    between is halved, so that a row of designs that are hardly better than the one before is not climbed step by step.
+    """
+
+    def rates(scale: float) -> Rates:
+        return {name: scale * share for name, share in shares.items()}
+
+    dropped = 0.0
+    while high - low > _CLOSED * high:
+        if fleet.last:
+            low = fleet.reach(shares, low, high)
+        if low > _WORTH_DROPPING * dropped:
+            fleet.drop_what_is_too_dear(rates(low))
+            dropped = low
+        for next_scale in (low * (1 + _CLOSED), 0.5 * (low + high)):
+            if next_scale >= high:
+                continue
+            if fleet.fits(rates(next_scale)):
+                low = next_scale
+            else:
+                high = next_scale
+    return low, high
 
 
 def _rate(fleet: _Fleet, question: Question) -> Answer | None:
