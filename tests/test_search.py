@@ -36,7 +36,8 @@ COMPARED = [
     "reference",
     "reference-slow-prefill",
     "reference-high-energy-prefill",
-    str(EXAMPLES / "llama-70b.yaml"),
+    "llama-70b-chat",
+    "chat-and-completion",
     str(EXAMPLES / "scenario.yaml"),
 ]
 
