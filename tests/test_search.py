@@ -36,7 +36,8 @@ COMPARED = [
     "reference",
     "reference-slow-prefill",
     "reference-high-energy-prefill",
-    str(EXAMPLES / "llama-70b.yaml"),
+    "llama-70b-chat",
+    "chat-and-completion",
     str(EXAMPLES / "scenario.yaml"),
 ]
 
@@ -438,7 +439,7 @@ def test_a_report_shows_what_mattered_and_how_the_front_grew(tmp_path, capsys):
     assert most in (tmp_path / "figures" / "search-importance.svg").read_text(encoding="utf-8")
     text = (tmp_path / "report.md").read_text(encoding="utf-8")
     assert "## The front by search" in text
-    assert "drafter_size_b" in text
+    assert "drafter\\_size\\_b" in text
 
 
 def test_a_report_without_knobs_searches_only_where_asked(tmp_path, capsys):

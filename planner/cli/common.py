@@ -6,7 +6,7 @@ import re
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -27,6 +27,7 @@ from planner.words import PHASES
 
 Result = TypeVar("Result")
 
+_HEARD_S = 0.2
 _PASSWORD = re.compile(r"(://[^:/@\s]+):[^@\s]*@")
 
 
@@ -125,6 +126,8 @@ def interruptible(work: Callable[[], Result]) -> Result:
             done.set_exception(error)
 
     Thread(target=do, daemon=True).start()
+    while not done.done():  # a signal that another thread receives is heard when this one wakes up
+        wait([done], timeout=_HEARD_S)
     return done.result()
 
 

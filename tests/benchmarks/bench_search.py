@@ -20,12 +20,17 @@ COMPARED = (
     "reference",
     "reference-slow-prefill",
     "reference-high-energy-prefill",
+    "llama-70b-chat",
+    "code-completion",
+    "long-context-rag",
+    "deepseek-mtp",
+    "chat-and-completion",
     str(EXAMPLES / "llama-70b.yaml"),
     str(EXAMPLES / "scenario.yaml"),
     str(EXAMPLES / "two-products.yaml"),
 )
 KNOBS = str(EXAMPLES / "knobs.yaml")
-SEEDS, TRIALS, NEEDED = 10, 150, 9
+SEEDS, TRIALS, NEEDED = 10, 200, 9
 
 
 def searched(name: str, how: How) -> Front:
@@ -78,6 +83,6 @@ if __name__ == "__main__":
     test_with_knobs_a_search_beats_random_trials()
     if "--all" in sys.argv:
         for one in SAMPLERS[1:]:
-            for scenario in COMPARED[:5]:
+            for scenario in COMPARED[:-1]:
                 share_of(scenario, one, warm_start=False)
             wins_of(one, [hypervolume_of("random", seed) for seed in range(SEEDS)])
