@@ -329,21 +329,24 @@ def test_a_study_of_another_question_is_refused(tmp_path):
         searched_front(tiny(pue=1.3), How(trials=3, storage=url, study="mine"))
 
 
-def test_workers_share_a_study(tmp_path, capsys):
+@pytest.mark.parametrize("kind", ["journal:", "sqlite:///"])
+def test_workers_share_a_study(kind, tmp_path, capsys):
+    """Enqueued designs too: each of them is tried by one worker."""
     arguments = [
-        "pareto",
+        "--scenario",
+        "reference",
         "--trials",
         "60",
         "--workers",
-        "2",
+        "3",
         "--storage",
-        f"sqlite:///{tmp_path / 'kept.db'}",
-        "--json",
+        f"{kind}{tmp_path / 'kept'}",
     ]
-    assert run(arguments) == 0
+    assert run(["pareto", *arguments, "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert 60 <= document["search"]["trials"] <= 62
     assert document["search"]["share_of_exact"] > 0.99
+    assert document["search"]["warm_started"] == len(exact_front(read_scenario("reference").scenario).points)
     assert document["warnings"] == []
 
 

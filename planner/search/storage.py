@@ -14,6 +14,7 @@ import optuna
 from optuna.exceptions import ExperimentalWarning, StorageInternalError, UpdateFinishedTrialError
 from optuna.storages import BaseStorage, InMemoryStorage, JournalStorage, RDBStorage, RetryHeartbeatStaleTrialCallback
 from optuna.storages.journal import JournalFileBackend
+from sqlalchemy import event
 from sqlalchemy.exc import (
     ArgumentError,
     DataError,
@@ -61,13 +62,14 @@ def opened(url: str | None, heartbeat_s: int) -> BaseStorage:
     for attempt in range(_OPENINGS):
         try:
             with quiet():
-                return Patient(
+                storage = Patient(
                     f"{_DRIVERS.get(kind, kind)}://{rest}",
                     engine_kwargs={"pool_pre_ping": True},
                     heartbeat_interval=heartbeat_s,
                     grace_period=3 * heartbeat_s,
                     heartbeat_stale_trial_callback=RetryHeartbeatStaleTrialCallback(max_retry=_RETRIES),
                 )
+            return _one_at_a_time(storage) if storage.engine.dialect.name == "sqlite" else storage
         except (NoSuchModuleError, ArgumentError) as error:
             raise InputError(f"--storage {shown(url)}: this is no storage; {FORMS}") from error
         except ImportError as error:
@@ -85,6 +87,18 @@ def _journal(url: str) -> BaseStorage:
         return JournalStorage(JournalFileBackend(url.removeprefix(JOURNAL)))
     except OSError as error:
         raise InputError(f"--storage {url}: cannot be opened: {error.strerror}") from error
+
+
+def _one_at_a_time(storage: Patient) -> Patient:
+    """Let SQLite lock its file when a transaction begins: it locks no rows, and two workers would take one trial."""
+
+    def connected(connection: Any, _: Any) -> None:  # noqa: ANN401
+        connection.isolation_level = None  # the driver begins nothing by itself
+
+    event.listen(storage.engine, "connect", connected)
+    event.listen(storage.engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE"))
+    storage.engine.dispose()  # connections from before know nothing of it
+    return storage
 
 
 def shown(url: str) -> str:
