@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from planner.evaluate import Design, RequestMetrics
-from planner.memory import free_bytes, kv_bytes_per_sequence
+from planner.memory import free_bytes, sequence_bytes
 from planner.options import Option, hosted_by_verify, models_of
 from planner.schema.catalog import Device
 from planner.schema.scenario import Scenario
@@ -181,17 +181,11 @@ def _sequences(scenario: Scenario, serving: Serving, phase: Phase, option: Optio
     return shared_sequences(scenario, serving.design, phase, option, key[1]) if scenario.shared_pools else use.sequences
 
 
-def sequence_bytes(scenario: Scenario, workload: str, option: Option, models: Sequence[str]) -> float | None:
-    """KV bytes that one sequence keeps in a replica of an option, of several models; null where one is not known."""
-    device, degree = option.device, option.tensor_parallel
-    sizes = [kv_bytes_per_sequence(scenario, workload, device, model, degree) for model in models]
-    return None if any(size is None for size in sizes) else sum(size or 0.0 for size in sizes)
-
-
 def shared_sequences(scenario: Scenario, design: Design, phase: Phase, option: Option, models: Sequence[str]) -> float:
     """Sequences that a replica of a shared pool would hold if it held nothing else, not rounded."""
     free = free_bytes(scenario, option.device, models, option.tensor_parallel)
-    kv_bytes = sequence_bytes(scenario, design.workload, option, models_of(scenario, phase, design.speculation))
+    own = models_of(scenario, phase, design.speculation)
+    kv_bytes = sequence_bytes(scenario, design.workload, option.device, own, option.tensor_parallel)
     return math.inf if math.isinf(free) or not kv_bytes else free / kv_bytes
 
 

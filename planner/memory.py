@@ -66,6 +66,14 @@ def free_bytes(scenario: Scenario, device: str, models: Sequence[str], tensor_pa
     return max(0.0, (entry.memory_gb - entry.reserve_gb) * tensor_parallel * _GB - sum(w or 0.0 for w in weights))
 
 
+def sequence_bytes(
+    scenario: Scenario, workload: str, device: str, models: Sequence[str], tensor_parallel: int
+) -> float | None:
+    """Bytes that one sequence holds at its longest in a replica, of several models; null where one is not known."""
+    sizes = [kv_bytes_per_sequence(scenario, workload, device, model, tensor_parallel) for model in models]
+    return None if any(size is None for size in sizes) else sum(size or 0.0 for size in sizes)
+
+
 def sequences_per_replica(
     scenario: Scenario, workload: str, device: str, models: Sequence[str], tensor_parallel: int
 ) -> float:
@@ -81,10 +89,9 @@ def sequences_per_replica(
         Devices per replica.
     """
     free = free_bytes(scenario, device, models, tensor_parallel)
-    sizes = [kv_bytes_per_sequence(scenario, workload, device, model, tensor_parallel) for model in models]
-    if math.isinf(free) or any(size is None for size in sizes):
+    total = sequence_bytes(scenario, workload, device, models, tensor_parallel)
+    if math.isinf(free) or total is None:
         return math.inf
-    total = sum(size or 0.0 for size in sizes)
     if total == 0:
         return math.inf if free > 0 else 0.0
     return float(math.floor(free / total))

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from planner.bounds import Floats
-from planner.fleet import devices_per_unit, sequence_bytes
+from planner.fleet import devices_per_unit
 from planner.measure import device_figure
+from planner.memory import sequence_bytes
 from planner.milp.solver import Linear, Program, Sense
 from planner.milp.variables import Choice, DeviceVariables, PoolCount, Slot, devices_used, is_finite
-from planner.options import Option, Speculation, hosted_by_verify
+from planner.options import Speculation, hosted_by_verify
 from planner.proposers import hidden_bytes_per_token, rule_of
 from planner.schema.catalog import Link
 from planner.schema.scenario import Scenario
@@ -435,7 +436,7 @@ def _kv_size(scenario: Scenario, slot: Slot, pool: PoolCount, models: Sequence[s
     """Size of a sequence in the unit of a pool's capacity: itself, or its KV bytes of these models."""
     if not scenario.shared_pools:
         return 1.0
-    return sequence_bytes(scenario, slot.workload, Option(pool.device, pool.tensor_parallel, 1), models) or 0.0
+    return sequence_bytes(scenario, slot.workload, pool.device, models, pool.tensor_parallel) or 0.0
 
 
 def _held(

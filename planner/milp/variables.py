@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from planner.bounds import Floats, largest_rates, runnable, usable
-from planner.fleet import sequence_bytes
-from planner.memory import free_bytes
+from planner.memory import free_bytes, sequence_bytes
 from planner.milp.solver import Linear, Program
 from planner.options import CostTable, Option, models_of
 from planner.schema.scenario import Scenario
@@ -219,7 +218,7 @@ def model_sets(scenario: Scenario, own: Sequence[str]) -> list[tuple[str, ...]]:
 
 def _batch_fits(scenario: Scenario, workload: str, option: Option, own: Sequence[str], models: Sequence[str]) -> bool:
     free = free_bytes(scenario, option.device, models, option.tensor_parallel)
-    kv_bytes = sequence_bytes(scenario, workload, option, own)
+    kv_bytes = sequence_bytes(scenario, workload, option.device, own, option.tensor_parallel)
     return free > 0 and (kv_bytes is None or free >= option.batch_size * kv_bytes)
 
 

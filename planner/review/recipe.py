@@ -61,9 +61,9 @@ def review(
         plan = solve(scenario, settings)
     tables = {key: cost_table(scenario, key) for key in scenario.workloads}
     whole = without_floors(scenario)
-    front = exact_front(whole, settings)
+    front = exact_front(whole, settings, tables)
     settings.tick("usual ways to deploy")
-    by_structure = separates(asked_of(whole))
+    by_structure = separates(asked_of(whole, tables))
     ways = drawn_ways(scenario, name, list(usual_ways(scenario, tables)), plan, by_structure)
     settings.tick("curves over the draft length")
     documents = tuple(way_document(scenario, way, commands) for way in ways)
