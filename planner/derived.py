@@ -124,13 +124,18 @@ def derive(
     wide = None if nodes is None else nodes[None, :]
     cost = _cost(phase, hw, shape, precision, request, degrees, batches, tokens[None, :], wide)
     held = resident_sequences(hw, shape, precision, request.isl_tokens + request.osl_tokens, degrees)
-    size = (len(pairs), len(tokens))
+    return _options(pairs, cost, np.broadcast_to(held, (len(pairs), 1))[:, 0], len(tokens))
+
+
+def _options(pairs: list[tuple[int, int]], cost: Pass, sequences: Floats, speculations: int) -> Derived:
+    """Give the options of degree and batch with their costs, for every speculation."""
+    size = (len(pairs), speculations)
     return Derived(
         tuple(degree for degree, _ in pairs),
         tuple(batch for _, batch in pairs),
         np.broadcast_to(cost.latency_s, size),
         np.broadcast_to(cost.energy_j, size),
-        np.broadcast_to(held, (len(pairs), 1))[:, 0],
+        sequences,
         cost.assumed,
     )
 
@@ -144,15 +149,7 @@ def _parallel_heads(scenario: Scenario, hw: Hardware, heads: ParallelHeads, toke
         return None
     rows = [np.array(column, dtype=float)[:, None] for column in zip(*pairs, strict=True)]
     cost = heads_draft(hw, heads, tokens[None, :], rows[1], rows[0])
-    size = (len(pairs), len(tokens))
-    return Derived(
-        tuple(degree for degree, _ in pairs),
-        tuple(batch for _, batch in pairs),
-        np.broadcast_to(cost.latency_s, size),
-        np.broadcast_to(cost.energy_j, size),
-        np.full(len(pairs), np.inf),
-        cost.assumed,
-    )
+    return _options(pairs, cost, np.full(len(pairs), np.inf), len(tokens))
 
 
 def assumed_of(scenario: Scenario, device: str, models: Iterable[str]) -> list[str]:
