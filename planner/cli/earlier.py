@@ -43,9 +43,22 @@ def asked_before(folder: str, context: click.Context) -> Asked:
     Raises
     ------
     InputError
-        If the plan cannot be read, names no command, or is not what its scenario says now: then the files have changed.
+        If there is no plan in it, or ``asked_in`` refuses it.
     """
     path = Path(folder) / PLAN_FILE
+    if not path.exists():
+        raise InputError(f"--from {folder}: there is no {PLAN_FILE} in it; write one with: plan --output")
+    return asked_in(path, context)
+
+
+def asked_in(path: Path, context: click.Context) -> Asked:
+    """Read a plan document and the question of the command that it names.
+
+    Raises
+    ------
+    InputError
+        If the plan cannot be read, names no command, or is not what its scenario says now: then the files have changed.
+    """
     plan = _read(path)
     if plan.provenance.command is None:
         raise InputError(f"{path}: it names no command, so that its scenario is not known")
@@ -85,9 +98,7 @@ def _read(path: Path) -> Plan:
     try:
         return Plan.model_validate_json(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise InputError(
-            f"--from {path.parent}: there is no {PLAN_FILE} in it; write one with: plan --output"
-        ) from None
+        raise InputError(f"{path}: there is no such file; write one with: plan --json > {path.name}") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None
     except (ValidationError, UnicodeDecodeError) as error:
