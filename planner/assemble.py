@@ -166,6 +166,16 @@ def deployment_document(deployed: Deployed, index: int) -> doc.Deployment:
     )
 
 
+def design_summary(deployment: doc.Deployment) -> doc.DesignSummary:
+    """Say who proposes, how far ahead, and where the phases are."""
+    return doc.DesignSummary(
+        workload=deployment.workload,
+        proposer=deployment.proposer,
+        draft_length=deployment.draft_length,
+        devices={phase: None if p is None else p.device for phase, p in deployment.placements.items()},
+    )
+
+
 def design_of(
     scenario: Scenario, deployment: doc.Deployment, models: Mapping[Phase, tuple[str, ...]] | None = None
 ) -> Design:

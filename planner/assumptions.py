@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from planner import acceptance
-from planner.options import curve_of
 from planner.proposers import rule_of
 from planner.rates import fixed_rates, has_demand
 from planner.schema.catalog import Device, Entry, Model
 from planner.schema.scenario import Scenario
+from planner.tokens import curve_of
 from planner.words import PowerBasis
 
 _BASIS: dict[PowerBasis, str] = {
@@ -55,12 +55,22 @@ def _switches(scenario: Scenario) -> list[str]:
         found.append("the first token comes from the first verify (from the prefill at draft length 0)")
     else:
         found.append("the first token comes from the prefill")
-    found += [*_pooling(scenario), *_layouts(scenario), *_lossy(scenario)]
+    found += [*_pooling(scenario), *_layouts(scenario), *_lossy(scenario), *_range(scenario)]
     if fixed_rates(scenario) is not None and not has_demand(scenario):
         found.append("no demand is given: figures are for 1 request/s in total")
     elif scenario.objective == "throughput" and fixed_rates(scenario) is not None:
         found.append("no budget or inventory bounds the throughput: the plan serves exactly the demand")
     return found
+
+
+def _range(scenario: Scenario) -> list[str]:
+    if not scenario.acceptance_range:
+        return []
+    cases = ", ".join(case if isinstance(case, str) else f"{case:g}" for case in scenario.acceptance_range)
+    return [
+        f"acceptance is the worst of {cases} by draft length (a number scales accepted drafts per step, a name is the"
+        " task whose curve is taken)"
+    ]
 
 
 def _pooling(scenario: Scenario) -> list[str]:

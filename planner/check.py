@@ -20,6 +20,7 @@ from planner.assemble import (
     pool_documents,
     totals_document,
 )
+from planner.cases import case_documents
 from planner.evaluate import Design, request_metrics
 from planner.fleet import COUNT_TOLERANCE, Deployed, PoolUse, Racked, device_counts, devices_per_unit, shared_sequences
 from planner.limits import TOLERANCE
@@ -68,6 +69,7 @@ def check(plan: doc.Plan, scenario: Scenario, tables: dict[str, CostTable] | Non
         *_payoff_problems(plan, deployed, tables),
         *_limit_problems(plan, deployed),
         *_objective_problems(plan, deployed),
+        *_case_problems(plan, deployed),
     ]
 
 
@@ -253,6 +255,20 @@ def _limit_problems(plan: doc.Plan, deployed: Deployed) -> list[str]:
             f"limits.{index}", row.model_dump(exclude=left_out), other.replace(**changes).model_dump(exclude=left_out)
         )
     return found
+
+
+def _case_problems(plan: doc.Plan, deployed: Deployed) -> list[str]:
+    """Limits that a case of acceptance breaks, rates that it does not let the replicas carry, and wrong figures."""
+    if not deployed.scenario.acceptance_range:
+        return [] if plan.robustness is None else ["the plan has a range of acceptance, its scenario has none"]
+    computed, found = case_documents(deployed), []
+    for one in computed:
+        if one.violates is None or one.carried_share is None or one.carried_share < 1.0 - TOLERANCE:
+            found.append(f"at acceptance {one.case} the replicas do not carry the rates")
+        found += [f"at acceptance {one.case} {name} does not hold" for name in one.violates or ()]
+    written = () if plan.robustness is None else plan.robustness.cases
+    pairs = [case.model_dump() for case in written], [case.model_dump() for case in computed]
+    return [*found, *(_differences("robustness.cases", *pairs) if written else ())]
 
 
 def _near(a: float | None, b: float | None, size: float) -> bool:

@@ -16,7 +16,6 @@ from planner.options import (
     Option,
     Speculation,
     cost_table,
-    covered_draft_length,
     draft_lengths,
     hosted_by_verify,
 )
@@ -24,6 +23,7 @@ from planner.rates import UNIT_RATE_RPS
 from planner.schema import documents as doc
 from planner.schema.scenario import Scenario
 from planner.solve import Settings, provenance
+from planner.tokens import covered_draft_length
 from planner.words import DRAFT_PHASES, PHASES, Layout, Phase
 
 

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from planner import acceptance, profiles
+from planner import profiles
 from planner.memory import sequences_per_replica
 from planner.proposers import Rule, hosted_phases, layouts_of, nodes_by_draft_length, phases_of, rule_of
-from planner.schema.catalog import AcceptanceCurve, Characterized, parse_option_key
+from planner.schema.catalog import Characterized, parse_option_key
 from planner.schema.scenario import Scenario, parse_place
+from planner.tokens import covered_draft_length, tokens_per_step
 from planner.words import DRAFT_PHASES, PHASES, STEP_PHASES, Layout, Phase
 
 Floats = NDArray[np.float64]
@@ -160,18 +161,6 @@ class CostTable:
         """(O, S) busy replica-time per request: operations × latency / batch size."""
         costs = self.phases[phase]
         return self.operations[phase] * costs.latency_s / costs.batch_sizes
-
-
-def curve_of(scenario: Scenario, workload: str, proposer: str) -> AcceptanceCurve:
-    """Give the acceptance curve of a proposer for the scenario's target and a workload's task."""
-    return scenario.catalog.proposers[proposer].acceptance[scenario.target][scenario.workloads[workload].task]
-
-
-def covered_draft_length(scenario: Scenario, workload: str, proposer: str) -> int:
-    """Give the longest draft that a proposer's acceptance covers, at most OSL − 1."""
-    covered = acceptance.covered_draft_length(curve_of(scenario, workload, proposer))
-    longest = scenario.workloads[workload].osl_tokens - 1
-    return longest if covered is None else min(covered, longest)
 
 
 def draft_lengths(scenario: Scenario, workload: str, proposer: str, most: int) -> list[tuple[int, int]]:
@@ -373,10 +362,7 @@ def cost_table(scenario: Scenario, workload: str, speculations: Sequence[Specula
     E = np.ones(len(speculations))
     for name in {s.proposer for s in speculations if s.proposer is not None}:
         columns = [index for index, s in enumerate(speculations) if s.proposer == name]
-        tree = scenario.catalog.proposers[name].tree
-        branching = () if tree is None else tree.branching or ()
-        curve = curve_of(scenario, workload, name)
-        E[columns] = acceptance.tokens_per_step(curve, lengths[columns], branching, scenario.lossy_acceptance)
+        E[columns] = tokens_per_step(scenario, workload, name, lengths[columns])
     first_from_prefill = (lengths == 0) | (scenario.first_token == "after_prefill")
     steps = steps_per_request(float(scenario.workloads[workload].osl_tokens), E, first_from_prefill)
     rules = [rule_for(scenario, s) for s in speculations]

@@ -11,6 +11,8 @@ from planner.schema.scenario import Scenario
 from planner.words import MAXIMIZED, Objective, Status
 
 CLOSED_GAP = 1e-6
+# Relative difference of two values that is no difference.
+ROUNDING = 1e-7
 
 Aim = Objective | Literal["rate", "ttft", "devices", "any"]
 
@@ -72,3 +74,13 @@ def relative_gap(value: float, bound: float) -> float:
 def is_maximized(aim: Aim) -> bool:
     """Whether more of the aim's figure is better."""
     return aim in MAXIMIZED or aim == "rate"
+
+
+def loss(objective: Objective, best: float, value: float) -> float:
+    """How much worse a value is than the best one; 0 where the difference is only rounding.
+
+    >>> loss("throughput", 100.0, 90.0), loss("power", 100.0, 90.0), loss("power", 100.0, 100.0 + 1e-9)
+    (10.0, -10.0, 0.0)
+    """
+    lost = best - value if objective in MAXIMIZED else value - best
+    return 0.0 if abs(lost) <= ROUNDING * abs(best) else lost

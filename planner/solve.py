@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from planner import __version__, whatif
+from planner.alternatives import ONE_SHARE, next_best
 from planner.assemble import (
     NO_TOTALS,
     deploy,
@@ -24,17 +25,21 @@ from planner.assemble import (
     totals_document,
 )
 from planner.assumptions import assumptions_of, warnings_of
+from planner.cases import case_documents
 from planner.check import check
 from planner.errors import CheckError, InputError
 from planner.fleet import Deployed
 from planner.optimise import optimise
 from planner.options import CostTable, cost_table
 from planner.payoff import payoffs
-from planner.question import Solution
+from planner.question import Solution, loss
 from planner.rates import require_answerable, require_figures
+from planner.robust import require_one_worst_case, robustness_of
 from planner.schema import documents as doc
 from planner.schema.scenario import Scenario
 from planner.words import MAXIMIZED, PHASES, Phase
+
+NOT_SAID = doc.Provenance(version=__version__, solver=None, runtime_s=0.0, catalogs={}, command=None)
 
 
 def _no_tick(_: str) -> None:
@@ -45,7 +50,8 @@ def _no_tick(_: str) -> None:
 class Settings:
     """How to solve: a limit on the solver's time, what made the scenario, and who is told of the progress.
 
-    ``plain``: the plan comes from the whole program, with nothing reduced beforehand.
+    ``plain``: the plan comes from the whole program, with nothing reduced beforehand. ``alternatives``: how many plans
+    with other placements are wanted.
     """
 
     time_limit_s: float | None = None
@@ -53,6 +59,7 @@ class Settings:
     command: str | None = None
     tick: Callable[[str], None] = _no_tick
     plain: bool = False
+    alternatives: int = 0
 
     def left(self, start: float) -> Callable[[], float | None]:
         """Give a clock of the seconds that are left of the time limit."""
@@ -80,6 +87,9 @@ def solve(scenario: Scenario, settings: Settings | None = None) -> doc.Plan:
     tables = {name: cost_table(scenario, name) for name in scenario.workloads}
     require_figures(scenario, tables)
     require_options(scenario, tables)
+    require_one_worst_case(scenario, tables)
+    if settings.alternatives and scenario.max_shares > 1:
+        raise InputError(ONE_SHARE)
     settings.tick("best plan")
     solution = optimise(scenario, tables, time_limit_s=settings.time_limit_s, reduce=not settings.plain)
     if solution.designs:
@@ -142,28 +152,116 @@ def _plan(
     deployed = fill_budgets(deploy(scenario, solution.designs, tables, solution.racks), tables)
     value = objective_value(deployed)
     assert value is not None  # figures that the objective needs were required
-    bound, gap = _closed(scenario, value, solution)
-    proven = solution.status == "optimal"
-    plan = doc.Plan(
-        status=solution.status,
-        scenario=scenario.name,
-        objective=objective_document(scenario, value, bound, gap),
-        deployments=tuple(deployment_document(deployed, index) for index in range(len(deployed.servings))),
-        pools=pool_documents(deployed),
-        fleet=fleet_documents(deployed),
-        totals=totals_document(deployed),
-        limits=_limits(scenario, tables, deployed, value, proven, settings.tick, settings.left(start)),
-        baselines=whatif.baselines(scenario, tables, settings.tick, settings.left(start)) if proven else (),
-        payoffs=payoffs(deployed, tables),
-        infeasibility=(),
+    proven, left = solution.status == "optimal", settings.left(start)
+    limits = _limits(scenario, tables, deployed, value, proven, settings.tick, left)
+    plan = _document(scenario, tables, deployed, solution, limits).replace(
+        baselines=whatif.baselines(scenario, tables, settings.tick, left) if proven else (),
+        alternatives=_alternatives(scenario, tables, solution, value, settings, left),
+        robustness=_robustness(scenario, deployed, value, settings, left),
         assumptions=assumptions_of(scenario, {pool.device for pool in deployed.pools}),
         warnings=warnings_of(scenario),
         provenance=provenance(settings, start, solver_of(solution, settings.plain)),
     )
+    return _checked(plan, scenario, tables)
+
+
+def _document(
+    scenario: Scenario,
+    tables: dict[str, CostTable],
+    deployed: Deployed,
+    solution: Solution,
+    limits: tuple[doc.LimitRow, ...],
+) -> doc.Plan:
+    """Write a plan, without what only solving again can say."""
+    value = objective_value(deployed)
+    assert value is not None  # figures that the objective needs were required
+    return doc.Plan(
+        status=solution.status,
+        scenario=scenario.name,
+        objective=objective_document(scenario, value, *_closed(scenario, value, solution)),
+        deployments=tuple(deployment_document(deployed, index) for index in range(len(deployed.servings))),
+        pools=pool_documents(deployed),
+        fleet=fleet_documents(deployed),
+        totals=totals_document(deployed),
+        limits=limits,
+        baselines=(),
+        payoffs=payoffs(deployed, tables),
+        infeasibility=(),
+        assumptions=(),
+        warnings=(),
+        provenance=NOT_SAID,
+    )
+
+
+def _checked(plan: doc.Plan, scenario: Scenario, tables: dict[str, CostTable]) -> doc.Plan:
     problems = check(plan, scenario, tables)
     if problems:
         raise CheckError("the plan does not pass its own check: " + "; ".join(problems))
     return plan
+
+
+def plan_within(scenario: Scenario, tables: dict[str, CostTable], solution: Solution) -> doc.Plan:
+    """Write and check the plan of a solution, without what only solving again can say.
+
+    Raises
+    ------
+    CheckError
+        If it contradicts the scenario: a fault of the planner.
+    """
+    deployed = fill_budgets(deploy(scenario, solution.designs, tables, solution.racks), tables)
+    rows = (limit_row(limit, value, limit.is_met_exactly(value) or None) for limit, value in limit_values(deployed))
+    plan = _document(scenario, tables, deployed, solution, (*rows, *memory_rows(deployed)))
+    return _checked(plan, scenario, tables)
+
+
+def _alternatives(
+    scenario: Scenario,
+    tables: dict[str, CostTable],
+    solution: Solution,
+    value: float,
+    settings: Settings,
+    left: Callable[[], float | None],
+) -> doc.Alternatives | None:
+    if not settings.alternatives:
+        return None
+    if solution.status != "optimal":
+        return doc.Alternatives(asked=settings.alternatives, proven=False, plans=())
+    ranked = next_best(scenario, tables, solution, settings.alternatives, settings.tick, left)
+    plans = (plan_within(scenario, tables, other) for other in ranked.solutions)
+    return doc.Alternatives(
+        asked=settings.alternatives,
+        proven=ranked.proven,
+        plans=tuple(_alternative(plan, value) for plan in plans),
+    )
+
+
+def _alternative(plan: doc.Plan, best: float) -> doc.Alternative:
+    value = plan.objective.value
+    assert value is not None  # it was checked
+    lost = loss(plan.objective.name, best, value)
+    return doc.Alternative(
+        objective_value=value,
+        loss=lost,
+        loss_share=lost / abs(best) if best else None,
+        deployments=plan.deployments,
+        pools=plan.pools,
+        fleet=plan.fleet,
+        totals=plan.totals,
+    )
+
+
+def _robustness(
+    scenario: Scenario,
+    deployed: Deployed | None,
+    value: float | None,
+    settings: Settings,
+    left: Callable[[], float | None],
+) -> doc.Robustness | None:
+    if not scenario.acceptance_range:
+        return None
+    settings.tick("the range of acceptance")
+    cases = () if deployed is None else case_documents(deployed)
+    return robustness_of(scenario, value, cases, left())
 
 
 def _closed(scenario: Scenario, value: float, solution: Solution) -> tuple[float | None, float | None]:
@@ -211,6 +309,7 @@ def _no_plan(
         payoffs=(),
         infeasibility=whatif.conflicts(scenario, tables) if solution.status == "infeasible" else (),
         assumptions=assumptions_of(scenario),
+        robustness=_robustness(scenario, None, None, settings, settings.left(start)),
         warnings=warnings_of(scenario),
         provenance=provenance(settings, start, solver_of(solution, settings.plain)),
     )

@@ -15,7 +15,7 @@ from planner.fleet import devices_per_unit, least_count
 from planner.limits import Limit, limits_of, with_bound, without
 from planner.optimise import optimise
 from planner.options import CostTable, Speculation, cost_table, speculations_of
-from planner.question import Aim, Question, Solution, question_of
+from planner.question import ROUNDING, Aim, Question, Solution, question_of
 from planner.rates import fixed_rates, is_bounded, require_answerable
 from planner.schema import documents as doc
 from planner.schema.scenario import Scenario
@@ -28,7 +28,6 @@ Left = Callable[[], float | None]
 
 # Rates at which only the smallest deployment matters: every phase has at most one replica at work.
 _ALMOST_NO_RATE_RPS = 1e-6
-_NO_CHANGE = 1e-7
 _STEP_W = 1e3
 
 
@@ -39,10 +38,11 @@ def unlimited() -> None:
 # ------------------------------------------------------------------------------------------------- limits
 
 
-def step_of(scenario: Scenario, limit: Limit) -> float:
+def step_of(scenario: Scenario, limit: Limit, share: float = 0.01) -> float:
     """Give the step by which a limit is relaxed.
 
-    +1 kW, +1 USD/h, +1 device (+1 node where devices are bought so), −1 % of a floor or a demand, +1 % of the TTFT.
+    +1 kW, +1 USD/h, +1 device (+1 node where devices are bought so); a share less of a floor or a demand, more of the
+    TTFT.
     """
     if limit.name == "power_budget":
         return _STEP_W
@@ -50,7 +50,7 @@ def step_of(scenario: Scenario, limit: Limit) -> float:
         return devices_per_unit(scenario, limit.device)
     if limit.name == "cost_budget":
         return 1.0
-    return (-0.01 if limit.is_floor else 0.01) * limit.bound
+    return (-share if limit.is_floor else share) * limit.bound
 
 
 def limit_rows(
@@ -143,7 +143,7 @@ def _change(scenario: Scenario, tables: Tables, reached: float, left: Left) -> f
     if solution.status != "optimal" or solution.value is None:
         return None
     change = solution.value - reached
-    return 0.0 if abs(change) <= _NO_CHANGE * max(abs(reached), 1e-12) else change
+    return 0.0 if abs(change) <= ROUNDING * max(abs(reached), 1e-12) else change
 
 
 # ----------------------------------------------------------------------------------------------- baselines

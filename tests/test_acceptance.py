@@ -8,7 +8,8 @@ from pydantic import TypeAdapter
 
 from planner import acceptance
 from planner.assumptions import warnings_of
-from planner.options import PLAIN, Speculation, covered_draft_length, curve_of, speculations_of
+from planner.options import PLAIN, Speculation, speculations_of
+from planner.tokens import covered_draft_length, curve_of
 from planner.read.load import read_scenario
 from planner.schema.catalog import AcceptanceCurve
 from planner.schema.scenario import LossyAcceptance

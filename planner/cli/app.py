@@ -11,11 +11,13 @@ from click.core import ParameterSource
 from planner import __version__
 from planner.cli.mistakes import Group
 from planner.cli.options import question_options, scenario_options
+from planner.cli.types import ALTERNATIVES
 
 _SUBCOMMANDS = {
     "evaluate": ("planner.cli.evaluate", "Metrics of one given design, with no limit applied."),
     "pareto": ("planner.cli.pareto", "The front of interactivity against energy per output token."),
     "report": ("planner.cli.report", "A report for a review: one web page, Markdown, numbers, figures."),
+    "explain": ("planner.cli.explain", "Why a plan is as it is: limits, runners-up, conflicts."),
     "profile": ("planner.cli.profile", "What one phase costs on one option, by the roofline."),
     "validate": ("planner.cli.validate", "Compare your own measurements with the model."),
     "catalog": ("planner.cli.catalog", "List and show what exists: devices, models, proposers."),
@@ -54,6 +56,13 @@ class LazyGroup(Group):
 @scenario_options
 @question_options
 @click.option("--plain", is_flag=True, help="Find the plan by the whole program, with nothing reduced.")
+@click.option(
+    "--alternatives",
+    type=ALTERNATIVES,
+    metavar="K",
+    default=0,
+    help="Also show the K best plans with other placements.",
+)
 @click.version_option(__version__, prog_name="phaseplan")
 @click.pass_context
 def plan(ctx: click.Context, /, **values: Any) -> int | None:  # noqa: ANN401

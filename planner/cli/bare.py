@@ -30,6 +30,7 @@ _FIELDS = {
     "counts": "counts",
     "power_basis": "power_basis",
     "max_draft_length": "max_draft_length",
+    "acceptance_range": "acceptance_range",
 }
 _EXITS = {"infeasible": EXIT_INFEASIBLE, "no_incumbent": EXIT_NO_INCUMBENT}
 
@@ -42,13 +43,14 @@ def answer(
     places: tuple[str, ...],
     time_limit_s: float | None,
     plain: bool,
+    alternatives: int,
     **flags: Any,  # noqa: ANN401
 ) -> int:
     """Solve, print, and give the exit code."""
     require_output(output)
     with progress() as tick:
         loaded = load_asked(scenario, sets, places, flags)
-        settings = Settings(time_limit_s, loaded.digests, command_line(), tick, plain)
+        settings = Settings(time_limit_s, loaded.digests, command_line(), tick, plain, alternatives)
         plan = interruptible(lambda: solve(loaded.scenario, settings))
     tell_warnings(plan.warnings)
     deliver(plan, plan_view(plan), "plan", as_json, output)
@@ -63,10 +65,18 @@ def load_asked(scenario: str, sets: tuple[str, ...], places: tuple[str, ...], fl
 
 def _overrides(flags: dict[str, Any]) -> list[Override]:
     return [
-        (key, flags[name], Mark(f"--{name.replace('_', '-')} {flags[name]}"))
+        (key, flags[name], Mark(f"--{name.replace('_', '-')} {_text(flags[name])}"))
         for name, key in _FIELDS.items()
         if flags.get(name) is not None
     ]
+
+
+def _text(value: Any) -> str:  # noqa: ANN401
+    return (
+        ",".join(f"{one:g}" if isinstance(one, float) else one for one in value)
+        if isinstance(value, list)
+        else str(value)
+    )
 
 
 def _service(flags: dict[str, Any]) -> dict[str, float | None]:

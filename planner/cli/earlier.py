@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import shlex
+import sys
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 from pydantic import ValidationError
 
 from planner.check import check
@@ -18,6 +21,7 @@ from planner.schema.documents import Plan
 from planner.schema.scenario import Scenario
 
 PLAN_FILE = "plan.json"
+STDIN = "-"
 
 
 @dataclass(frozen=True)
@@ -96,7 +100,8 @@ def _flags_of(path: Path, command: str, context: click.Context) -> dict[str, Any
 
 def _read(path: Path) -> Plan:
     try:
-        return Plan.model_validate_json(path.read_text(encoding="utf-8"))
+        text = sys.stdin.read() if str(path) == STDIN else path.read_text(encoding="utf-8")
+        return Plan.model_validate_json(text)
     except FileNotFoundError:
         raise InputError(f"{path}: there is no such file; write one with: plan --json > {path.name}") from None
     except OSError as error:
@@ -104,3 +109,28 @@ def _read(path: Path) -> Plan:
     except (ValidationError, UnicodeDecodeError) as error:
         first = str(error).splitlines()[0]
         raise InputError(f"{path}: it is no plan document ({first})") from None
+
+
+def refuse_another_question(context: click.Context, beside: Collection[str], what: str) -> None:
+    """Refuse flags that ask something beside an earlier plan, which has its own question.
+
+    Raises
+    ------
+    click.UsageError
+        Naming the flags; those ``beside`` are allowed.
+    """
+    given = [
+        parameter.opts[0]
+        for parameter in context.command.params
+        if parameter.name not in beside
+        and parameter.name is not None
+        and context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE
+    ]
+    if given:
+        raise click.UsageError(f"{what} takes the question of the plan in it; leave out {', '.join(given)}", context)
+
+
+def asked_of(name: str, context: click.Context) -> Asked:
+    """Read a plan document by what a person types: a file, a folder with a plan.json in it, or - for standard input."""
+    path = Path(name)
+    return asked_in(path / PLAN_FILE if name != STDIN and path.is_dir() else path, context)

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-from planner.cli.types import DRAFT_LENGTH, FOLDER, QUANTITY, SEED, TRIALS, WORKERS, LibraryName
+from planner.cli.types import ACCEPTANCE_RANGE, DRAFT_LENGTH, FOLDER, QUANTITY, SEED, TRIALS, WORKERS, LibraryName
 from planner.words import COUNTS, DEFAULT_TRIALS, OBJECTIVES, PHASES, POWER_BASES, SAMPLERS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -77,6 +77,12 @@ def _limits(*more: Callable[[Any], Any]) -> tuple[Callable[[Any], Any], ...]:
         click.option("--counts", type=click.Choice(COUNTS), help="Whole devices, or shares of them."),
         click.option("--power-basis", type=click.Choice(POWER_BASES), help="Which power the budget means."),
         click.option("--max-draft-length", type=DRAFT_LENGTH, metavar="N", help="Longest draft looked at."),
+        click.option(
+            "--acceptance-range",
+            type=ACCEPTANCE_RANGE,
+            metavar="CASES",
+            help="Hold the limits over cases of acceptance: factors or tasks, e.g. 0.9,1.0,1.1.",
+        ),
         place_option,
         click.option("--time-limit-s", type=QUANTITY, metavar="S", help="Stop the solver after this many seconds."),
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
 from planner.cli import EXIT_INFEASIBLE, EXIT_NO_INCUMBENT
 from planner.cli.options import question_options, scenario_options, search_options
@@ -47,7 +46,7 @@ def command(
     --from, else to ./report.
     """
     from planner.cli.common import command_line, interruptible, progress, require_output, tell_warnings
-    from planner.cli.earlier import asked_before, asked_now
+    from planner.cli.earlier import asked_before, asked_now, refuse_another_question
     from planner.cli.searching import how_where_asked
     from planner.review.recipe import review
     from planner.solve import Settings
@@ -56,7 +55,7 @@ def command(
     require_output(folder)
     context = click.get_current_context()
     if earlier is not None:
-        _refuse_another_question(context)
+        refuse_another_question(context, _BESIDE_FROM, "--from")
     how = how_where_asked(context, time_limit_s)
     with progress() as tick:
         asked: Asked = asked_now(scenario, sets, places, flags) if earlier is None else asked_before(earlier, context)
@@ -68,19 +67,6 @@ def command(
     _deliver(found, files, folder, as_json)
     status = "optimal" if found.plan is None else found.plan.status
     return {"infeasible": EXIT_INFEASIBLE, "no_incumbent": EXIT_NO_INCUMBENT}.get(status, 0)
-
-
-def _refuse_another_question(context: click.Context) -> None:
-    """Refuse flags that ask something beside ``--from``: the plan there has its own question."""
-    given = [
-        parameter.opts[0]
-        for parameter in context.command.params
-        if parameter.name not in _BESIDE_FROM
-        and parameter.name is not None
-        and context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE
-    ]
-    if given:
-        raise click.UsageError(f"--from takes the question of the plan in it; leave out {', '.join(given)}", context)
 
 
 def _files(asked: Asked, found: Review, image: str) -> dict[str, str | bytes]:

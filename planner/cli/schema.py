@@ -12,6 +12,7 @@ _DOCUMENTS = {
     "plan": ("planner.schema.documents", "Plan"),
     "evaluation": ("planner.schema.documents", "Evaluation"),
     "front": ("planner.schema.front", "Front"),
+    "explanation": ("planner.schema.explanation", "Explanation"),
     "review": ("planner.schema.review", "Review"),
 }
 
@@ -22,7 +23,7 @@ _DOCUMENTS = {
 def command(document: str, as_json: bool, output: str | None) -> None:
     """Print the JSON Schema of a document that phaseplan reads or writes.
 
-    DOCUMENT is catalog or scenario (read), plan, evaluation, front or review (written).
+    DOCUMENT is catalog or scenario (read), plan, evaluation, front, explanation or review (written).
     """
     import json
     from importlib import import_module

@@ -12,6 +12,7 @@ from planner.read import library
 
 _SMALLEST, _LARGEST = 1e-9, 1e18
 _NUMBER = re.compile(r"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$", re.ASCII)
+_TASK = re.compile(r"^[A-Za-z][A-Za-z0-9._+-]{0,63}$", re.ASCII)
 _DIGITS = re.compile(r"^\s*[-+]?\d{1,18}\s*$", re.ASCII)
 
 
@@ -46,6 +47,20 @@ class Whole(click.ParamType):  # type: ignore[type-arg]
         return int(value)
 
 
+class AcceptanceRange(click.ParamType):  # type: ignore[type-arg]
+    """Cases of acceptance: factors above 0 and names of tasks, with commas between."""
+
+    name = "cases"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[float | str]:  # noqa: ANN401
+        """Read the cases."""
+        words = [word.strip() for word in str(value).split(",")]
+        wrong = [word for word in words if not _NUMBER.match(word) and not _TASK.match(word)]
+        if wrong:
+            self.fail(f"'{wrong[0]}' is neither a number nor the name of a task (write 0.9,1.0,1.1)", param, ctx)
+        return [float(word) if _NUMBER.match(word) else word for word in words]
+
+
 class Folder(click.ParamType):  # type: ignore[type-arg]
     """The name of a folder, there or not."""
 
@@ -78,7 +93,9 @@ class LibraryName(click.ParamType):  # type: ignore[type-arg]
 
 QUANTITY = Quantity()
 DRAFT_LENGTH = Whole(0, 4096)
+ALTERNATIVES = Whole(0, 1000)
 TRIALS = Whole(1, 1_000_000)
 SEED = Whole(0, 2**31 - 1)
 WORKERS = Whole(1, 256)
 FOLDER = Folder()
+ACCEPTANCE_RANGE = AcceptanceRange()

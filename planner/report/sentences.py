@@ -8,6 +8,8 @@ from planner.report.numbers import LIMIT_WORDS, figure, in_unit, percent, signed
 from planner.schema import documents as doc
 from planner.words import MAXIMIZED, PHASES, Phase
 
+NO_DESIGN = "no plan exists, whatever the budgets: stocks, racks, batch fill or shared memory rule every design out"
+
 
 def phase_words(phase: Phase) -> str:
     """Write a phase as a person says it.
@@ -25,10 +27,15 @@ def placement_sentence(deployment: doc.Deployment) -> str:
         place = deployment.placements[phase]
         if place is not None:
             where.setdefault(place.device, []).append(phase_words(phase))
-    return "; ".join(f"{_and(phases)} on {device}" for device, phases in where.items())
+    return "; ".join(f"{listed(phases)} on {device}" for device, phases in where.items())
 
 
-def _and(words: list[str]) -> str:
+def listed(words: list[str]) -> str:
+    """Join words.
+
+    >>> listed(["a", "b", "c"])
+    'a, b and c'
+    """
     return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " and " + words[-1]
 
 
@@ -120,7 +127,12 @@ def answer(plan: doc.Plan) -> list[str]:
             found += [placement_sentence(deployment), service]
     found.append(totals_sentence(plan))
     found += [payoff_sentence(payoff, len(plan.deployments) > 1) for payoff in plan.payoffs]
-    return [text[0].upper() + text[1:] + "." for text in found]
+    return [as_sentence(text) for text in found]
+
+
+def as_sentence(text: str) -> str:
+    """Begin with a capital and end with a stop."""
+    return text[0].upper() + text[1:] + "."
 
 
 def marginal_words(row: doc.LimitRow, unit: str) -> str:
@@ -186,12 +198,10 @@ def why_none(plan: doc.Plan) -> list[str]:
 def reasons(conflicts: Sequence[doc.Conflict]) -> list[str]:
     """Say which limits are in conflict, and what is nearest to each."""
     if not conflicts:
-        return [
-            "No plan exists, whatever the budgets: stocks, racks, batch fill or shared memory rule every design out."
-        ]
+        return [as_sentence(NO_DESIGN)]
     names = dict.fromkeys(LIMIT_WORDS[row.limit] for row in conflicts)
-    first = f"No plan meets the {_and(list(names))}" + (" together." if len(names) > 1 else ".")
+    first = f"No plan meets the {listed(list(names))}" + (" together." if len(names) > 1 else ".")
     named = {row.workload for row in conflicts if row.workload}
     several = len(named) > 1 or any("[" in key for row in conflicts for key in row.holding)
     sentences = [conflict_sentence(row, several) for row in conflicts]
-    return [first, *(sentence[0].upper() + sentence[1:] + "." for sentence in sentences)]
+    return [first, *(as_sentence(sentence) for sentence in sentences)]

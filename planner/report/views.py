@@ -5,8 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from planner.report import tables
+from planner.report.others import (
+    alternatives_sentences,
+    alternatives_table,
+    cases_tables,
+    nominal_sentence,
+    robustness_sentences,
+)
 from planner.report.sentences import (
     answer,
+    as_sentence,
     drafting_sentence,
     placement_sentence,
     service_sentence,
@@ -33,7 +41,7 @@ def plan_view(plan: doc.Plan) -> View:
     end = foot(plan.provenance)
     title = f"Plan for {plan.scenario}: {plan.status.replace('_', ' ')}"
     if plan.status == "infeasible":
-        return View(title, why_none(plan), [], plan.assumptions, plan.warnings, end)
+        return View(title, [*why_none(plan), *nominal_sentence(plan)], [], plan.assumptions, plan.warnings, end)
     if plan.status == "no_incumbent":
         sentence = "The time limit was reached before any plan was found; give more time with --time-limit-s."
         return View(title, [sentence], [], plan.assumptions, plan.warnings, end)
@@ -44,16 +52,19 @@ def plan_view(plan: doc.Plan) -> View:
         tables.fleet(plan),
         tables.racks(plan),
         tables.limits(plan),
+        *cases_tables(plan),
+        alternatives_table(plan),
         tables.baselines(plan),
     ]
     shown = [table for table in parts if table is not None]
-    return View(title, answer(plan), shown, plan.assumptions, plan.warnings, end)
+    more = [*robustness_sentences(plan), *alternatives_sentences(plan)]
+    return View(title, [*answer(plan), *map(as_sentence, more)], shown, plan.assumptions, plan.warnings, end)
 
 
 def evaluation_view(evaluation: doc.Evaluation) -> View:
     """Lay out the evaluation of a given design."""
     sentences = [
-        f"{text[0].upper()}{text[1:]}."
+        as_sentence(text)
         for text in (placement_sentence(evaluation), drafting_sentence(evaluation), service_sentence(evaluation))
     ]
     shown = [tables.evaluation_figures(evaluation), tables.evaluation_placements(evaluation)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Literal
 
 from planner.schema.base import Document
+from planner.schema.scenario import AcceptanceCase
 from planner.words import Layout, LimitName, Objective, Phase, PowerBasis, ProposerKind, Status
 
 BaselineName = Literal["no_speculation", "single_device", "draft_on_fastest", "split_draft", "aggregated"]
@@ -189,6 +190,88 @@ class Baseline(Document):
     violates: tuple[LimitName, ...]
 
 
+class Alternative(Document):
+    """A plan with another placement than the best one and than those before it.
+
+    ``loss``: how much worse its objective is than the plan's, in the objective's unit; ``loss_share``: of the plan's.
+    """
+
+    objective_value: float
+    loss: float
+    loss_share: float | None
+    deployments: tuple[Deployment, ...]
+    pools: tuple[Pool, ...]
+    fleet: tuple[FleetRow, ...]
+    totals: Totals
+
+
+class Alternatives(Document):
+    """The best plans that differ in placement (the device type of every phase), best first.
+
+    ``proven``: no other placement comes before the last of them; where it is false the time ended the list. Fewer than
+    ``asked`` with proof means that there are no more.
+    """
+
+    asked: int
+    proven: bool
+    plans: tuple[Alternative, ...]
+
+
+class CaseService(Document):
+    """What users of one deployment see in one case of acceptance."""
+
+    workload: str
+    tokens_per_step: float
+    interactivity_tps: float
+    ttft_s: float
+    energy_j_per_token: float
+
+
+class AcceptanceCaseResult(Document):
+    """What one case of acceptance makes of a plan: same designs, rates and replicas.
+
+    ``case``: a factor on the rate of accepted drafts, or a task. ``carried_share``: share of the plan's request rate
+    that its replicas carry, below 1 where they are too few. Figures are null where the draft length lies beyond what
+    the task's curve covers.
+    """
+
+    case: AcceptanceCase
+    services: tuple[CaseService, ...]
+    power_w: PowerByBasis | None
+    carried_share: float | None
+    violates: tuple[LimitName, ...] | None
+
+
+class DesignSummary(Document):
+    """Who proposes for a workload, how far ahead, and the device type of every phase."""
+
+    workload: str
+    proposer: str | None
+    draft_length: int
+    devices: dict[Phase, str | None]
+
+
+class NominalPlan(Document):
+    """The best plan for the catalog's own acceptance, and what every case of the range makes of it."""
+
+    objective_value: float | None
+    designs: tuple[DesignSummary, ...]
+    cases: tuple[AcceptanceCaseResult, ...]
+
+
+class Robustness(Document):
+    """What a range of acceptance does to the plan, and what holding its limits over the range costs.
+
+    ``price``: how much worse the objective is than that of the best plan for the catalog's own acceptance, in the
+    objective's unit; ``price_share``: of that plan's. Null where one of both is not known.
+    """
+
+    cases: tuple[AcceptanceCaseResult, ...]
+    nominal: NominalPlan | None
+    price: float | None
+    price_share: float | None
+
+
 class Conflict(Document):
     """One limit of the smallest set in conflict, and the nearest value that is achievable holding the others.
 
@@ -218,7 +301,10 @@ class Provenance(Document):
 
 
 class Plan(Document):
-    """The answer of ``plan``."""
+    """The answer of ``plan``.
+
+    ``alternatives`` is null where none are asked for, ``robustness`` where the scenario has no range of acceptance.
+    """
 
     schema_version: Literal[1] = 1
     status: Status
@@ -232,6 +318,8 @@ class Plan(Document):
     baselines: tuple[Baseline, ...]
     payoffs: tuple[Payoff, ...]
     infeasibility: tuple[Conflict, ...]
+    alternatives: Alternatives | None = None
+    robustness: Robustness | None = None
     assumptions: tuple[str, ...]
     warnings: tuple[str, ...]
     provenance: Provenance

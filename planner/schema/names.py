@@ -104,9 +104,14 @@ def _unaccepted(scenario: Any) -> Iterator[str]:  # noqa: ANN401
             continue
         for key, workload in _entries(scenario, "workloads").items():
             task = _part(workload, "task") or "general"
-            if isinstance(task, str) and task not in _entries(curves, target):
-                hint = nearest(task, _entries(curves, target))
-                yield f"workloads.{key}.task: proposer '{name}' has no acceptance for task '{task}' ({hint})"
+            yield from _no_curve(f"workloads.{key}.task", name, task, _entries(curves, target))
+        for position, case in enumerate(_items(scenario, "acceptance_range")):
+            yield from _no_curve(f"acceptance_range.{position}", name, case, _entries(curves, target))
+
+
+def _no_curve(key: str, proposer: str, task: Any, curves: Mapping[Any, Any]) -> Iterator[str]:  # noqa: ANN401
+    if isinstance(task, str) and task not in curves:
+        yield f"{key}: proposer '{proposer}' has no acceptance for task '{task}' ({nearest(task, curves)})"
 
 
 def _missing(references: Iterable[Reference]) -> Iterator[str]:

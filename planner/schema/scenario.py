@@ -223,6 +223,9 @@ class LossyAcceptance(Document):
     rejection_exponent: Annotated[float, Field(gt=0, le=1)]
 
 
+# A factor on the rate of accepted drafts, or a task whose acceptance is taken.
+AcceptanceCase = Annotated[float, Field(ge=1e-3, le=1e3)] | Name
+
 Scalar = bool | int | float | str
 _Point = Annotated[tuple[float, float], Field(strict=False)]
 
@@ -290,7 +293,10 @@ class ReportSettings(Document):
 
 
 class Scenario(Document):
-    """A question with everything that is needed to answer it. Holds its catalog."""
+    """A question with everything that is needed to answer it. Holds its catalog.
+
+    ``acceptance_range``: cases of acceptance that the plan holds for, see ``planner.tokens``.
+    """
 
     schema_version: SchemaVersion
     name: Name
@@ -318,6 +324,7 @@ class Scenario(Document):
     pue: Annotated[float, Field(ge=1, le=10)] = 1.0
     transfers: Transfers | None = None
     lossy_acceptance: LossyAcceptance | None = None
+    acceptance_range: Annotated[tuple[AcceptanceCase, ...], Field(strict=False, max_length=32)] = ()
     knobs: Annotated[dict[str, Knob], Field(max_length=32)] = {}
     front: FrontSettings = FrontSettings()
     report: ReportSettings = ReportSettings()

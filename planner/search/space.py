@@ -14,11 +14,12 @@ from functools import cached_property
 import numpy as np
 
 from planner.errors import InputError
-from planner.options import CostTable, curve_of
+from planner.options import CostTable
 from planner.schema.catalog import Ranks
 from planner.schema.scenario import Knob, Scalar, Scenario
 from planner.search.fields import Step, changed, path_of, value_at
 from planner.structure.least import sliced
+from planner.tokens import curve_of
 from planner.words import PHASES
 
 Values = Mapping[str, Scalar | None]
