@@ -145,9 +145,12 @@ def _short(found: Explanation, move: Move) -> str:
         return "no bound"
     if move.change is None:
         return "–"
-    return (
-        "no change" if move.change == 0 else signed(move.change, found.objective.unit).removesuffix(f" {_unit(found)}")
-    )
+    return "no change" if move.change == 0 else _bare(found, signed(move.change, found.objective.unit))
+
+
+def _bare(found: Explanation, text: str) -> str:
+    """Leave out the objective's unit, which the headers have."""
+    return text.removesuffix(f" {_unit(found)}")
 
 
 def _unit(found: Explanation) -> str:
