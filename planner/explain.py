@@ -116,6 +116,7 @@ class _Asked:
     def _limit(self, limit: Limit, row: doc.LimitRow) -> ExplainedLimit:
         self.settings.tick(f"what more {limit.label(limits_of(self.scenario))} would buy")
         bound = limit.bound + whatif.step_of(self.scenario, limit, STEP_SHARE)
+        asks_another_question = limit.name == "demand" and self.scenario.objective != "throughput"
         return ExplainedLimit(
             name=limit.name,
             workload=limit.workload,
@@ -127,7 +128,7 @@ class _Asked:
             value=row.value,
             binding=row.binding,
             step=self._move(limit, bound),
-            dropped=self._move(limit, None),
+            dropped=None if asks_another_question else self._move(limit, None),
         )
 
     def _move(self, limit: Limit, bound: float | None) -> Move:

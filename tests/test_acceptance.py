@@ -9,10 +9,10 @@ from pydantic import TypeAdapter
 from planner import acceptance
 from planner.assumptions import warnings_of
 from planner.options import PLAIN, Speculation, speculations_of
-from planner.tokens import covered_draft_length, curve_of
 from planner.read.load import read_scenario
 from planner.schema.catalog import AcceptanceCurve
 from planner.schema.scenario import LossyAcceptance
+from planner.tokens import covered_draft_length, curve_of
 
 LENGTHS = np.arange(41)
 CHANCES = st.floats(0, 1)

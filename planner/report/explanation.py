@@ -68,9 +68,9 @@ def _binding(found: Explanation) -> list[str]:
 def _bought(found: Explanation, limit: ExplainedLimit) -> str:
     step, dropped = limit.step, limit.dropped
     text = f"{step_words(limit)} {_gives(found, step)}"
-    if not step.change and not step.unbounded:
+    if dropped is not None and not step.change and not step.unbounded:
         text += f"; without it {_gives(found, dropped)}"
-    best = step if step.change else dropped
+    best = step if step.change or dropped is None else dropped
     moved = switches(found.designs, best.designs) if best.change else ""  # equal plans differ by chance
     return text + (f", with {moved}" if moved else "")
 
@@ -140,7 +140,9 @@ def _limits_table(found: Explanation) -> Table | None:
     return Table("What more would buy", headers, tuple(rows), note=note)
 
 
-def _short(found: Explanation, move: Move) -> str:
+def _short(found: Explanation, move: Move | None) -> str:
+    if move is None:
+        return "–"
     if move.unbounded:
         return "no bound"
     if move.change is None:

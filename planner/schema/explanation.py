@@ -29,7 +29,8 @@ class Move(Document):
 class ExplainedLimit(Document):
     """A limit of the plan, in SI units, and what more of it would buy.
 
-    ``step``: moved by +1 kW, +1 USD/h, +1 device (or node), or by 10 % of a floor, a ceiling or a demand.
+    ``step``: moved by +1 kW, +1 USD/h, +1 device (or node), or by 10 % of a floor, a ceiling or a demand. ``dropped``
+    is null where the question makes no sense without the limit: a demand, where something else than throughput is best.
     """
 
     name: LimitName
@@ -42,7 +43,7 @@ class ExplainedLimit(Document):
     value: float | None
     binding: bool | None
     step: Move
-    dropped: Move
+    dropped: Move | None
 
 
 class PhaseFigures(Document):
