@@ -258,7 +258,9 @@ def _conflict_sentences(found: Explanation) -> list[str]:
     rows = [nearest.conflict for nearest in found.infeasibility]
     names = list(dict.fromkeys(LIMIT_WORDS[row.limit] for row in rows))
     several = len({row.workload for row in rows if row.workload}) > 1
-    together = " together; without any one of them there is a plan" if len(names) > 1 else ""
+    enough = all(row.suffices for row in rows if row.holding)
+    together = " together" + ("; moving any one of them to its nearest value is enough" if enough else "")
+    together = together if len(names) > 1 else ""
     first = f"no plan meets the {listed(names)}{together}"
     return [first, *(conflict_sentence(row, several) for row in rows)]
 
