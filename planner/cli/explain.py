@@ -16,7 +16,7 @@ _BESIDE_PLAN = {"plan", "output", "as_json", "time_limit_s"}
 
 
 @click.command("explain")
-@click.argument("plan", required=False, metavar="[PLAN.json]")
+@click.argument("plan", required=False, metavar="[PLAN.json]", type=click.Path(allow_dash=True))
 @scenario_options
 @question_options
 def command(

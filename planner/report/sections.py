@@ -11,7 +11,8 @@ from planner.report.chart_ways import way_words
 from planner.report.charts import charts_of
 from planner.report.front import MOST_ROWS, front_sentences, points_table, shown_rows, trials_table
 from planner.report.numbers import figure
-from planner.report.sentences import answer, why_none
+from planner.report.others import cases_tables, robustness_sentences
+from planner.report.sentences import answer, as_sentence, why_none
 from planner.report.tables import Table
 from planner.report.vega import Chart
 from planner.schema.catalog import Entry
@@ -56,6 +57,7 @@ def report_of(scenario: Scenario, review: Review) -> Report:
         _front(review, charts),
         _search(review, charts),
         _limits(review),
+        _range(review),
         _fleet(review, charts),
         _curves(review, charts),
         Section("Roofline", charts=_take(charts, "roofline")),
@@ -68,6 +70,15 @@ def report_of(scenario: Scenario, review: Review) -> Report:
     version = review.provenance.version
     warnings = review.plan.warnings if review.plan is not None else review.front.warnings
     return Report(f"Capacity plan for {scenario.name}", scenario.description, full, f"phaseplan {version}", warnings)
+
+
+def _range(review: Review) -> Section | None:
+    """What the cases of acceptance make of the plan, where the scenario has a range."""
+    plan = review.plan
+    if plan is None or plan.robustness is None:
+        return None
+    sentences = tuple(map(as_sentence, robustness_sentences(plan)))
+    return Section("Over a range of acceptance", sentences, tables=tuple(cases_tables(plan)))
 
 
 def _take(charts: dict[str, Chart], *names: str) -> tuple[Chart, ...]:
