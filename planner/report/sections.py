@@ -73,7 +73,7 @@ def report_of(scenario: Scenario, review: Review) -> Report:
 
 
 def _range(review: Review) -> Section | None:
-    """What the cases of acceptance make of the plan, where the scenario has a range."""
+    """Show what the cases of acceptance make of the plan, where the scenario has a range."""
     plan = review.plan
     if plan is None or plan.robustness is None:
         return None
