@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 
 
@@ -46,3 +47,20 @@ def nearest(name: str, choices: Iterable[str], most: int = 3) -> str:
         return "nearest: " + ", ".join(close)
     shown = ", ".join(names[:12])
     return f"valid: {shown}" + (f" and {len(names) - 12} more" if len(names) > 12 else "")
+
+
+_PASSWORDS = (
+    (re.compile(r"(://[^:/@\s]+):[^@\s]*@"), r"\1@"),
+    (re.compile(r"(?i)([?&](?:password|passwd|pwd)=)[^&\s'\"]*"), r"\1…"),
+)
+
+
+def without_password(text: str) -> str:
+    """Leave the passwords of URLs out of a text.
+
+    >>> without_password("mysql://me:secret@host/studies"), without_password("postgresql://host/s?password=secret")
+    ('mysql://me@host/studies', 'postgresql://host/s?password=…')
+    """
+    for pattern, kept in _PASSWORDS:
+        text = pattern.sub(kept, text)
+    return text

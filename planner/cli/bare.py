@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +18,7 @@ from planner.cli.common import (
     tell_warnings,
 )
 from planner.read.load import Loaded
-from planner.read.overrides import Override
+from planner.read.overrides import Override, parse_assignments
 from planner.read.yaml_tree import Mark
 from planner.report.views import plan_view
 from planner.schema.scenario import Scenario
@@ -31,6 +32,11 @@ _FIELDS = {
     "power_basis": "power_basis",
     "max_draft_length": "max_draft_length",
     "acceptance_range": "acceptance_range",
+}
+_SERVICE = {
+    "min_tps": "interactivity_floor_tps",
+    "max_ttft_ms": "ttft_ceiling_ms",
+    "demand_rps": "demand_rps",
 }
 _EXITS = {"infeasible": EXIT_INFEASIBLE, "no_incumbent": EXIT_NO_INCUMBENT}
 
@@ -79,8 +85,21 @@ def _text(value: Any) -> str:  # noqa: ANN401
     )
 
 
+def keys_asked(
+    scenario: Scenario, sets: Sequence[str], places: Sequence[str], flags: Mapping[str, Any]
+) -> list[tuple[str, str]]:
+    """List the dotted keys that ``--set``, places and flags fix, with the flag of each."""
+    found = [(key, str(mark)) for key, _, mark in [*parse_assignments(sets), *place_overrides(places)]]
+    found += [(key, str(mark)) for key, _, mark in _overrides(dict(flags))]
+    for name, field in _SERVICE.items():
+        if flags.get(name) is not None:
+            flag = f"--{name.replace('_', '-')} {flags[name]:g}"
+            found += [(f"workloads.{workload}.limits.{field}", flag) for workload in scenario.workloads]
+    return found
+
+
 def _service(flags: dict[str, Any]) -> dict[str, float | None]:
-    return {name: flags[name] for name in ("min_tps", "max_ttft_ms", "demand_rps")}
+    return {name: flags[name] for name in _SERVICE}
 
 
 def with_service_flags(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,7 +15,7 @@ from typing import Any, TypeVar
 import click
 from pydantic import BaseModel
 
-from planner.errors import InputError, nearest
+from planner.errors import InputError, nearest, without_password
 from planner.read.load import Loaded, read_scenario
 from planner.read.overrides import Override, parse_assignments
 from planner.read.yaml_tree import Mark
@@ -28,7 +27,6 @@ from planner.words import PHASES
 Result = TypeVar("Result")
 
 _HEARD_S = 0.2
-_PASSWORD = re.compile(r"(://[^:/@\s]+):[^@\s]*@")
 
 
 def load(scenario: str, sets: Sequence[str], more: Sequence[Override] = ()) -> Loaded:
@@ -65,7 +63,7 @@ def place_overrides(places: Sequence[str]) -> list[Override]:
 def command_line() -> str:
     """Give the command that was run, to reproduce the answer; the password of a storage is left out."""
     words = click.get_current_context().find_root().obj
-    return shlex.join(["plan", *(_PASSWORD.sub(r"\1@", word) for word in words)])
+    return shlex.join(["plan", *map(without_password, words)])
 
 
 def require_output(output: str | None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,9 @@ from pydantic import ValidationError
 
 from planner.check import check
 from planner.cli.bare import load_asked
+from planner.cli.searching import require_free_knobs
 from planner.errors import InputError
+from planner.read.yaml_tree import Mark
 from planner.review.curves import Commands
 from planner.schema.documents import Plan
 from planner.schema.scenario import Scenario
@@ -31,17 +33,22 @@ class Asked:
     scenario: Scenario
     digests: dict[str, str]
     commands: Commands
+    knobs: dict[str, Mark] = field(default_factory=dict)
     plan: Plan | None = None
     command: str | None = None
 
 
-def asked_now(scenario: str, sets: tuple[str, ...], places: tuple[str, ...], flags: dict[str, Any]) -> Asked:
-    """Read the question of this command line."""
+def asked_now(
+    scenario: str, sets: tuple[str, ...], places: tuple[str, ...], flags: dict[str, Any], searched: bool = False
+) -> Asked:
+    """Read the question of this command line; ``searched``: its knobs are varied, so no flag may fix them."""
     loaded = load_asked(scenario, sets, places, flags)
-    return Asked(loaded.scenario, loaded.digests, Commands(scenario, sets))
+    if searched:
+        require_free_knobs(loaded, sets, places, flags)
+    return Asked(loaded.scenario, loaded.digests, Commands(scenario, sets), loaded.knobs)
 
 
-def asked_before(folder: str, context: click.Context) -> Asked:
+def asked_before(folder: str, context: click.Context, searched: bool = False) -> Asked:
     """Read the plan in a folder and the question of the command that it names.
 
     Raises
@@ -52,10 +59,10 @@ def asked_before(folder: str, context: click.Context) -> Asked:
     path = Path(folder) / PLAN_FILE
     if not path.exists():
         raise InputError(f"--from {folder}: there is no {PLAN_FILE} in it; write one with: plan --output")
-    return asked_in(path, context)
+    return asked_in(path, context, searched)
 
 
-def asked_in(path: Path, context: click.Context) -> Asked:
+def asked_in(path: Path, context: click.Context, searched: bool = False) -> Asked:
     """Read a plan document and the question of the command that it names.
 
     Raises
@@ -68,11 +75,11 @@ def asked_in(path: Path, context: click.Context) -> Asked:
         raise InputError(f"{path}: it names no command, so that its scenario is not known")
     given = _flags_of(path, plan.provenance.command, context)
     flags = {key: value for key, value in given.items() if key not in ("scenario", "sets", "places")}
-    asked = asked_now(given["scenario"], given["sets"], given["places"], flags)
+    asked = asked_now(given["scenario"], given["sets"], given["places"], flags, searched)
     changed = asked.digests != plan.provenance.catalogs
     if changed or (plan.deployments and check(plan, asked.scenario)):
         raise InputError(f"{path}: its scenario has changed since; run '{plan.provenance.command}' again")
-    return Asked(asked.scenario, asked.digests, asked.commands, plan, plan.provenance.command)
+    return replace(asked, plan=plan, command=plan.provenance.command)
 
 
 def _flags_of(path: Path, command: str, context: click.Context) -> dict[str, Any]:

@@ -47,7 +47,7 @@ def command(
     """
     from planner.cli.bare import load_asked
     from planner.cli.common import command_line, deliver, interruptible, progress, require_output, tell_warnings
-    from planner.cli.searching import how_of
+    from planner.cli.searching import how_of, knobs_located, require_free_knobs
     from planner.front.recipe import exact_front
     from planner.report.front import front_view
     from planner.solve import Settings
@@ -60,11 +60,12 @@ def command(
         if how is None:
             front, interrupted = interruptible(lambda: exact_front(loaded.scenario, settings)), False
     if how is not None:
-        front, interrupted = _searched(loaded.scenario, how, settings)
+        require_free_knobs(loaded, sets, places, flags)
+        with knobs_located(loaded.knobs):
+            front, interrupted = _searched(loaded.scenario, how, settings)
     tell_warnings(front.warnings)
     deliver(front, front_view(front), "front", as_json, output)
     if interrupted:
-        click.echo("interrupted", err=True)
         return EXIT_INTERRUPTED
     if front.points:
         return 0
@@ -81,6 +82,7 @@ def _searched(scenario: Scenario, how: Any, settings: Settings) -> tuple[Front, 
         with bar("trials", how.trials) as told:
             interruptible(lambda: search.run(told))
     except KeyboardInterrupt:
+        click.echo("interrupted: ending the trials under way", err=True)
         search.stop(_PATIENCE_S)
         return search.front(), True
     return search.front(), False

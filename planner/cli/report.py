@@ -47,7 +47,7 @@ def command(
     """
     from planner.cli.common import command_line, interruptible, progress, require_output, tell_warnings
     from planner.cli.earlier import asked_before, asked_now, refuse_another_question
-    from planner.cli.searching import how_where_asked
+    from planner.cli.searching import how_where_asked, knobs_located
     from planner.review.recipe import review
     from planner.solve import Settings
 
@@ -58,9 +58,14 @@ def command(
         refuse_another_question(context, _BESIDE_FROM, "--from")
     how = how_where_asked(context, time_limit_s)
     with progress() as tick:
-        asked: Asked = asked_now(scenario, sets, places, flags) if earlier is None else asked_before(earlier, context)
+        asked: Asked = (
+            asked_now(scenario, sets, places, flags, searched=True)
+            if earlier is None
+            else asked_before(earlier, context, searched=True)
+        )
         settings = Settings(time_limit_s, asked.digests, asked.command or command_line(), tick)
-        found = interruptible(lambda: review(asked.scenario, asked.commands, settings, workload, asked.plan, how))
+        with knobs_located(asked.knobs):
+            found = interruptible(lambda: review(asked.scenario, asked.commands, settings, workload, asked.plan, how))
         tick("figures")
         files = _files(asked, found, image)
     tell_warnings(found.plan.warnings if found.plan is not None else found.front.warnings)

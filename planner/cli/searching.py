@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
 if TYPE_CHECKING:
+    from planner.read.load import Loaded
+    from planner.read.yaml_tree import Mark
     from planner.search.study import How
 
 SEARCH_FLAGS = ("trials", "seed", "storage", "workers", "study", "warm_start", "sampler")
@@ -42,3 +46,41 @@ def how_of(context: click.Context, wanted: bool, time_limit_s: float | None) -> 
     from planner.search.study import How
 
     return How(**values, time_limit_s=time_limit_s)
+
+
+@contextmanager
+def knobs_located(marks: Mapping[str, Mark]) -> Iterator[None]:
+    """Say of what is wrong with a knob in which file and line it stands."""
+    from planner.errors import InputError
+
+    try:
+        yield
+    except InputError as error:
+        raise InputError(*(f"{_mark(marks, text)}{text}" for text in error.problems)) from error
+
+
+def _mark(marks: Mapping[str, Mark], problem: str) -> str:
+    mine = [mark for name, mark in marks.items() if problem.startswith(f"knobs.{name}:")]
+    return f"{mine[0]}: " if mine else ""
+
+
+def require_free_knobs(loaded: Loaded, sets: Sequence[str], places: Sequence[str], flags: Mapping[str, Any]) -> None:
+    """Refuse a flag that fixes what a knob varies: the search would not keep to it.
+
+    Raises
+    ------
+    InputError
+        Naming each flag and its knob.
+    """
+    from planner.cli.bare import keys_asked
+    from planner.errors import InputError
+
+    varied = {key: name for name, knob in loaded.scenario.knobs.items() for key in knob.sets or (name,)}
+    problems = [
+        f"{flag}: the knob '{name}' varies {key}; leave out one of them"
+        for asked, flag in keys_asked(loaded.scenario, sets, places, flags)
+        for key, name in varied.items()
+        if key == asked or key.startswith(f"{asked}.")
+    ]
+    if problems:
+        raise InputError(*dict.fromkeys(problems))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,7 +14,7 @@ from planner.errors import InputError
 from planner.read import library
 from planner.read.locate import in_yaml, problems_of
 from planner.read.overrides import Override, set_all
-from planner.read.yaml_tree import Problem, Tree, parse_file, raise_all
+from planner.read.yaml_tree import Mark, Problem, Tree, parse_file, raise_all
 from planner.schema.base import Document
 from planner.schema.catalog import Catalog
 from planner.schema.names import dangling_in_catalog, dangling_in_scenario
@@ -29,10 +29,11 @@ _VERSION = 1
 
 @dataclass(frozen=True)
 class Loaded:
-    """A scenario and the SHA-256 of each file that went into it, by shown name."""
+    """A scenario, the SHA-256 of each file that went into it by shown name, and where each knob stands."""
 
     scenario: Scenario
     digests: dict[str, str]
+    knobs: dict[str, Mark] = field(default_factory=dict)
 
 
 def read_scenario(name_or_path: str, overrides: Sequence[Override] = ()) -> Loaded:
@@ -46,7 +47,9 @@ def read_scenario(name_or_path: str, overrides: Sequence[Override] = ()) -> Load
     digests: dict[str, str] = {}
     tree = _scenario_tree(*library.find("scenario", name_or_path), digests, ())
     set_all(tree, overrides)
-    return Loaded(_validated(tree, Scenario), digests)
+    scenario = _validated(tree, Scenario)
+    marks = {name: tree.mark(("knobs", name)) for name in scenario.knobs}
+    return Loaded(scenario, digests, {name: mark for name, mark in marks.items() if mark is not None})
 
 
 def read_catalog(name_or_path: str) -> Catalog:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from planner.report.numbers import figure, percent
-from planner.report.sentences import drafting_sentence, placement_sentence, reasons
+from planner.report.numbers import LIMIT_WORDS, figure, percent
+from planner.report.sentences import drafting_sentence, listed, placement_sentence, reasons
 from planner.report.tables import Table
 from planner.report.views import View, foot
 from planner.schema import documents as doc
@@ -14,6 +14,8 @@ from planner.schema.scenario import Scalar
 
 MOST_ROWS = 15
 _MOST_IMPORTANT = 4
+# Parameters of a search that only restrict its designs, which show what they are themselves.
+RESTRICTIONS = ("proposer", "max_batch", "interactivity_floor")
 
 
 def front_view(front: Front, most: int = MOST_ROWS) -> View:
@@ -23,14 +25,27 @@ def front_view(front: Front, most: int = MOST_ROWS) -> View:
         title = f"Front for {front.scenario}: {'infeasible' if front.exact else 'no incumbent'}"
         why = reasons(front.infeasibility) if front.exact else [_nothing(front)]
         return View(title, why, [], front.assumptions, front.warnings, end)
-    table = points_table(front, shown_rows(front, most))
-    return View(f"Front for {front.scenario}", front_sentences(front), [table], front.assumptions, front.warnings, end)
+    rows = shown_rows(front, most)
+    varied = trials_table(front, rows, RESTRICTIONS) if front.search is not None else None
+    shown = [points_table(front, rows), *([varied] if varied is not None else [])]
+    return View(f"Front for {front.scenario}", front_sentences(front), shown, front.assumptions, front.warnings, end)
 
 
 def _nothing(front: Front) -> str:
     if front.search is None:
         return "The time limit was reached before any point was found."
-    return f"None of {front.search.trials} trials found a design within the limits."
+    text = f"None of {front.search.trials} trials found a design within the limits"
+    broken = [f"the {_limit_words(name)} by {percent(excess)}" for name, excess in front.search.nearest.items()]
+    if broken:
+        text += f"; the nearest one breaks {listed(broken)}"
+    refused = front.search.refused
+    return text + (f"; the values of {refused} do not fit together." if refused else ".")
+
+
+def _limit_words(label: str) -> str:
+    """Write a limit's name, with what it is of: ``demand[chat]``."""
+    name, _, where = label.partition("[")
+    return LIMIT_WORDS[name] + (f" ({where.rstrip(']')})" if where else "")  # type: ignore[index]
 
 
 def _proof(front: Front) -> str:
@@ -43,6 +58,8 @@ def _search_sentences(search: Search, runtime_s: float) -> list[str]:
     """Say how many trials there were, how they were drawn, and how near they came to the exact front."""
     began = f", {search.warm_started} begun with designs of the exact front" if search.warm_started else ""
     found = [f"{search.trials} trials by {search.sampler}, seed {search.seed}{began}, in {runtime_s:.1f} s"]
+    if search.refused:
+        found.append(f"the values of {search.refused} trials do not fit together; they found nothing")
     if search.share_of_exact is not None:
         share = f"{100 * search.share_of_exact:.2f} %"
         found.append(f"they reach {share} of the exact front's hypervolume, {figure(search.exact_hypervolume)}")
@@ -117,15 +134,16 @@ def points_table(front: Front, rows: Sequence[int]) -> Table:
     return Table("Points", headers, tuple(lines), left=0, note=" ".join(notes), last=2)
 
 
-def trials_table(front: Front, rows: Sequence[int]) -> Table | None:
-    """List what the trials of some points had sampled; nothing where no trial found them."""
+def trials_table(front: Front, rows: Sequence[int], without: Sequence[str] = ()) -> Table | None:
+    """List what the trials of some points had sampled, some parameters left out; nothing where there is nothing."""
     found = [(point, point.trial) for point in (front.points[row] for row in rows) if point.trial is not None]
-    names = list(dict.fromkeys(name for _, trial in found for name in trial.parameters))
+    named = dict.fromkeys(name for _, trial in found for name in trial.parameters)
+    names = [name for name in named if name.partition("[")[0] not in without]
     lines = tuple(
         (figure(point.interactivity_tps), str(trial.number), *(_cell(trial.parameters.get(name)) for name in names))
         for point, trial in found
     )
-    return Table("Sampled", ("tok/s", "trial", *names), lines, left=0) if lines else None
+    return Table("Sampled", ("tok/s", "trial", *names), lines, left=0) if lines and names else None
 
 
 def _cell(value: Scalar | None) -> str:

@@ -20,6 +20,11 @@ from planner.schema.review import Review
 from planner.schema.scenario import Scenario
 from planner.words import PHASES
 
+_KNOBS_HELD = (
+    "The exact front above holds the knobs at the scenario's own values, and is proven for those; the search varies"
+    " them, so that its points may lie beyond."
+)
+
 
 @dataclass(frozen=True)
 class Section:
@@ -124,7 +129,9 @@ def _search(review: Review, charts: dict[str, Chart]) -> Section | None:
         return Section("The front by search", ("No trial found a design within the limits.",), _take(charts, "search"))
     parts = [points_table(front, shown_rows(front, MOST_ROWS)), trials_table(front, shown_rows(front, MOST_ROWS))]
     shown = tuple(table for table in parts if table is not None)
-    return Section("The front by search", tuple(front_sentences(front)), _take(charts, "search"), shown)
+    knobs = front.search is not None and front.search.exact_hypervolume is None
+    beside = (_KNOBS_HELD,) if knobs and review.front.points else ()
+    return Section("The front by search", (*beside, *front_sentences(front)), _take(charts, "search"), shown)
 
 
 def _limits(review: Review) -> Section | None:

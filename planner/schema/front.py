@@ -51,8 +51,9 @@ class Search(Document):
 
     Attributes
     ----------
-    trials, infeasible, without_design
-        Trials that are finished; those that break a limit; those whose restrictions leave no design at all.
+    trials, infeasible, without_design, refused
+        Trials that are finished; those that break a limit; those whose restrictions leave no design at all; those whose
+        values do not fit together.
     warm_started
         Trials that began with a design of the exact front.
     exact_hypervolume, share_of_exact
@@ -61,6 +62,8 @@ class Search(Document):
         By parameter, its share in what sets trials near the front apart from the others; adds up to 1.
     history
         Hypervolume after each finished trial.
+    nearest
+        Where no trial meets the limits: by limit how far the nearest one is beyond it, as a share of its bound.
     """
 
     study: str
@@ -69,11 +72,13 @@ class Search(Document):
     trials: int
     infeasible: int
     without_design: int
+    refused: int = 0
     warm_started: int
     exact_hypervolume: float | None
     share_of_exact: float | None
     importance: dict[str, float]
     history: tuple[float, ...]
+    nearest: dict[str, float] = {}
 
 
 class Front(Document):

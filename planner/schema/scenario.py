@@ -254,7 +254,9 @@ class Knob(Document):
     def _problem(self) -> str | None:
         if self.choices is not None:
             bare = self.low is None and self.high is None and self.step is None and not self.log and not self.sets
-            return None if bare else "choices stand alone, without low, high, log, step and sets"
+            if not bare:
+                return "choices stand alone, without low, high, log, step and sets"
+            return None if len(set(self.choices)) == len(self.choices) else "one of the choices stands twice"
         if self.low is None or self.high is None:
             return "write low and high, or choices"
         if not self.low < self.high:

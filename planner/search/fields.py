@@ -31,7 +31,7 @@ def path_of(scenario: Scenario, key: str) -> tuple[Step, ...]:
                 break
         else:
             at = ".".join(map(str, [*path, parts[0]]))
-            raise InputError(f"knobs: {at}: there is no such key ({nearest(parts[0], names)})")
+            raise InputError(f"{at}: there is no such key ({nearest(parts[0], names)})")
         path.append(name)
         node, parts = value_at(node, name), parts[end:]
     return tuple(path)
@@ -65,7 +65,7 @@ def changed(scenario: Scenario, path: tuple[Step, ...], value: Any) -> Scenario:
         found: Scenario = _changed(scenario, path, value)
     except ValidationError as error:
         detail = error.errors(include_url=False)[0]
-        raise InputError(f"knobs: {'.'.join(map(str, path))} = {value!r}: {detail['msg']}") from error
+        raise InputError(f"{'.'.join(map(str, path))} = {value!r}: {detail['msg']}") from error
     return found
 
 

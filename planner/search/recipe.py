@@ -20,8 +20,11 @@ from planner.schema.front import Front, FrontPoint, FrontReference, Search
 from planner.schema.front import Trial as TrialDocument
 from planner.schema.scenario import Scalar, Scenario
 from planner.search.inner import Inner
-from planner.search.space import FLOOR, Space
+from planner.search.space import FLOOR, LENIENCE, Space
+from planner.search.storage import GIVEN_UP, usable
 from planner.search.study import (
+    DRAWN,
+    REFUSED,
     WARM,
     How,
     Told,
@@ -74,7 +77,8 @@ class Searching:
         if how.sampler == "auto":
             how = replace(how, sampler="tpe" if space.is_exact else "nsga2")
         settings.tick("exact front")
-        exact = exact_front(scenario, replace(settings, time_limit_s=EXACT_LIMIT_S), asked.tables)
+        limit = EXACT_LIMIT_S if how.time_limit_s is None else min(EXACT_LIMIT_S, how.time_limit_s)
+        exact = exact_front(scenario, replace(settings, time_limit_s=limit), asked.tables)
         search = cls(
             scenario, how, settings, asked, Inner(space, asked.tables), exact if exact.exact else None, None, start
         )
@@ -88,17 +92,22 @@ class Searching:
         try:
             if self.study is None:
                 return
-            if self.how.workers > 1:
-                self.notes += work_together(self.study, self.scenario, self.how, self.stopping, told)
-            else:
-                work(self.study, self.inner, self.how, self.stopping.is_set, told)
+            how = self.how
+            if how.time_limit_s is not None:
+                how = replace(how, time_limit_s=max(0.0, how.time_limit_s - (time.perf_counter() - self.start)))
+            with usable(how.storage):
+                if how.workers > 1:
+                    self.notes += work_together(self.study, self.scenario, how, self.stopping, told)
+                else:
+                    work(self.study, self.inner, how, self.stopping.is_set, told)
         finally:
             self.ended.set()
 
     def stop(self, patience_s: float) -> None:
         """Ask the trials to end, and give those under way some time."""
         self.stopping.set()
-        self.ended.wait(patience_s)
+        if not self.ended.wait(patience_s):
+            GIVEN_UP.set()
 
     def front(self) -> Front:
         """Give the front of what was found so far, every point recomputed from its scenario.
@@ -108,7 +117,8 @@ class Searching:
         CheckError
             If a trial's figures and those of its design differ: a fault of the planner.
         """
-        trials = [] if self.study is None else finished(self.study)
+        with usable(self.how.storage):
+            trials = [] if self.study is None else finished(self.study)
         able = [trial for trial in trials if is_feasible(trial)]
         figures = np.array([trial.values for trial in able]).reshape(-1, 2)
         points = tuple(self._point(able[row]) for row in front_of(figures[:, 0], figures[:, 1]))
@@ -131,10 +141,38 @@ class Searching:
             reference_point=reference,
             search=None if self.study is None else self._document(self.study, trials, reference, hypervolume),
             infeasibility=conflicts_of(self.asked) if infeasible else (),
-            assumptions=(self.asked.sentence, *assumptions_of(self.asked.scenario, devices_of(points) or None)),
-            warnings=(*warnings_of(self.scenario), *self.notes),
+            assumptions=(
+                self.asked.sentence,
+                *self._varied(),
+                *assumptions_of(self.asked.scenario, devices_of(points) or None),
+            ),
+            warnings=(*warnings_of(self.scenario), *self.notes, *self._falls_short(trials)),
             provenance=provenance(self.settings, self.start, "Optuna"),
         )
+
+    def _varied(self) -> list[str]:
+        """Say which fields differ from point to point."""
+        space = self.inner.space
+        lenient = [LENIENCE] if any(parameter.name == LENIENCE for parameter in space.parameters) else []
+        names = ", ".join([*space.fields, *space.trees, *lenient])
+        if not names:
+            return []
+        return [f"varied from point to point: {names}; what is said of them here is of the scenario's own values"]
+
+    def _falls_short(self, trials: Sequence[FrozenTrial]) -> list[str]:
+        """Say where a study ended early though nobody asked for that, or was drawn in another way than asked now."""
+        found = []
+        asked_to_end = self.stopping.is_set() or self.how.time_limit_s is not None
+        if self.study is not None and len(trials) < self.how.trials and not asked_to_end:
+            found.append(f"the study has {len(trials)} of {self.how.trials} trials: its workers ended early")
+        if self.study is not None and self._drawn(self.study) != (self.how.sampler, self.how.seed):
+            found.append("the study was begun by another sampler or seed; what it lacked was drawn as asked now")
+        return found
+
+    def _drawn(self, study: Study) -> tuple[str, int]:
+        """Give the sampler and the seed that the study was begun with."""
+        sampler, seed = study.user_attrs.get(DRAWN, (self.how.sampler, self.how.seed))
+        return sampler, seed
 
     def _starts(self) -> list[dict[str, Scalar | None]]:
         """Give the values that lead to designs of the exact front: of many half as many as trials, spread."""
@@ -142,7 +180,12 @@ class Searching:
         most = max(2, self.how.trials // 2)
         if len(points) > most:
             points = tuple(points[round(k * (len(points) - 1) / (most - 1))] for k in range(most))
-        return [self._values_of(point) for point in points]
+        found = []
+        for point in points:
+            if self.how.time_limit_s is not None and time.perf_counter() - self.start > self.how.time_limit_s:
+                break
+            found.append(self._values_of(point))
+        return found
 
     def _values_of(self, point: FrontPoint) -> dict[str, Scalar | None]:
         deployments = (point.deployment, *point.others)
@@ -164,20 +207,33 @@ class Searching:
     def _document(
         self, study: Study, trials: Sequence[FrozenTrial], reference: FrontReference | None, hypervolume: float | None
     ) -> Search:
+        sampler, seed = self._drawn(study)
+        refused = sum(REFUSED in trial.user_attrs for trial in trials)
         exact = self.exact.hypervolume if self.exact is not None and self.inner.space.is_exact else None
         return Search(
             study=study.study_name,
-            sampler=_SAMPLERS[self.how.sampler],
-            seed=self.how.seed,
+            sampler=_SAMPLERS[sampler],
+            seed=seed,
             trials=len(trials),
             infeasible=sum(trial.state == TrialState.COMPLETE and not is_feasible(trial) for trial in trials),
-            without_design=sum(trial.state == TrialState.PRUNED for trial in trials),
+            without_design=sum(trial.state == TrialState.PRUNED for trial in trials) - refused,
+            refused=refused,
+            nearest=_nearest(trials),
             warm_started=sum(bool(trial.user_attrs.get(WARM)) for trial in trials),
             exact_hypervolume=exact,
             share_of_exact=None if exact is None or not exact else (hypervolume or 0.0) / exact,
             importance=importance_of(study),
             history=_history(trials, reference),
         )
+
+
+def _nearest(trials: Sequence[FrozenTrial]) -> dict[str, float]:
+    """Give by limit how far the trial that breaks them least is beyond them; nothing where one breaks none."""
+    complete = [trial for trial in trials if trial.state == TrialState.COMPLETE and trial.constraints]
+    if not complete or any(map(is_feasible, trials)):
+        return {}
+    best = min(complete, key=lambda trial: max(trial.constraints.values()))
+    return {name: excess for name, excess in best.constraints.items() if excess > 0.0}
 
 
 def _history(trials: Sequence[FrozenTrial], reference: FrontReference | None) -> tuple[float, ...]:

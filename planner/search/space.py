@@ -7,6 +7,7 @@ degrees, batch sizes and layouts are no parameters: every trial chooses them exa
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,6 +16,7 @@ import numpy as np
 
 from planner.errors import InputError
 from planner.options import CostTable
+from planner.schema.base import Document
 from planner.schema.catalog import Ranks
 from planner.schema.scenario import Knob, Scalar, Scenario
 from planner.search.fields import Step, changed, path_of, value_at
@@ -29,8 +31,12 @@ FLOOR = "interactivity_floor"
 LOWEST_FLOOR = -0.1
 BATCH = "max_batch"
 LENIENCE = "lenience"
-# Fields that a knob must not set: they do not say what is asked, but how it is told, searched or measured.
-_NOT_VARIED = {"schema_version", "name", "description", "knobs", "front", "report", "assumptions", "objective"}
+# Fields that a knob must not set: they say how a question is told, searched or measured, so that answers to different
+# values could not stand in one front.
+_NOT_VARIED = {
+    *("schema_version", "name", "description", "knobs", "front", "report", "assumptions", "objective"),
+    *("power_basis", "counts"),
+}
 
 
 @dataclass(frozen=True)
@@ -76,6 +82,7 @@ class Space:
             If a knob names no field, one that is not to be varied, or one that does not take its values.
         """
         fields = {name: _paths(scenario, name, knob) for name, knob in scenario.knobs.items()}
+        _refuse_two_for_one(scenario, fields)
         found = [_proposers(scenario, workload) for workload in scenario.workloads] if scenario.proposers else []
         trees = {
             f"{name}.children.{level + 1}": (name, level)
@@ -93,7 +100,7 @@ class Space:
         taken = [parameter.name for parameter in found]
         twice = sorted({name for name in taken if taken.count(name) > 1})
         if twice:
-            raise InputError(f"knobs: '{twice[0]}' is a parameter already; name the knob otherwise")
+            raise InputError(f"knobs.{twice[0]}: this is a parameter already; name the knob otherwise")
         return cls(scenario, tuple(found), fields, trees)
 
     @cached_property
@@ -202,15 +209,48 @@ def _paths(scenario: Scenario, name: str, knob: Knob) -> tuple[tuple[Step, ...],
         If they do not, or are not to be varied.
     """
     keys = list(knob.sets) or [name]
-    paths = tuple(path_of(scenario, key) for key in keys)
-    for key, path in zip(keys, paths, strict=True):
-        if path[0] in _NOT_VARIED or path == ("catalog",):
-            raise InputError(f"knobs: {key} is not for a search to vary")
-    ends = knob.choices or (knob.low, knob.high)
-    for end in ends:
+    try:
+        paths = tuple(path_of(scenario, key) for key in keys)
+        for key, path in zip(keys, paths, strict=True):
+            if path[0] in _NOT_VARIED or path[-1] == "description":
+                raise InputError(f"{key} is not for a search to vary")
+            if isinstance(value_at(scenario, *path), (Document, dict, tuple)):
+                raise InputError(f"{key} is no single value; name a field in it")
         for path, points in zip(paths, knob.sets.values() or (None,), strict=True):
-            changed(scenario, path, end if points is None else _interpolated(points, end))
+            for value in knob.choices or (knob.low, knob.high) if points is None else _heights(knob, points):
+                changed(scenario, path, value)
+    except InputError as error:
+        raise InputError(*(f"knobs.{name}: {text}" for text in error.problems)) from error
     return paths
+
+
+def _heights(knob: Knob, points: tuple[tuple[float, float], ...]) -> list[float]:
+    """Give what a field takes at the ends of a knob and at every point between: between those it is interpolated."""
+    assert knob.low is not None  # a knob that sets several fields is a range
+    assert knob.high is not None
+    inside = [place for place, _ in points if knob.low < place < knob.high]
+    return [_interpolated(points, place) for place in (knob.low, *inside, knob.high)]
+
+
+def _refuse_two_for_one(scenario: Scenario, fields: dict[str, tuple[tuple[Step, ...], ...]]) -> None:
+    """Refuse a knob that sets what another knob or a parameter of the search sets: one would be without effect.
+
+    Raises
+    ------
+    InputError
+        Naming both.
+    """
+    taken: dict[tuple[Step, ...], str] = {}
+    if scenario.lossy_acceptance is not None and scenario.lossy_acceptance.lenience < 1.0:
+        taken["lossy_acceptance", "lenience"] = f"the parameter {LENIENCE}"
+    for proposer in scenario.proposers:
+        for level in range(len(_branching(scenario, proposer)) if _widest(scenario, proposer) else 0):
+            taken[*_tree_path(proposer), "branching", level] = f"the parameter {proposer}.children.{level + 1}"
+    for name, paths in fields.items():
+        for path in paths:
+            if path in taken:
+                raise InputError(f"knobs.{name}: {'.'.join(map(str, path))} is set by {taken[path]} already")
+            taken[path] = f"the knob {name}"
 
 
 def _interpolated(points: tuple[tuple[float, float], ...], value: Scalar | None) -> float:
@@ -225,7 +265,12 @@ def _knob(scenario: Scenario, name: str, knob: Knob, paths: tuple[tuple[Step, ..
     assert knob.low is not None  # the knob was validated
     assert knob.high is not None
     whole = not knob.sets and isinstance(knob.low, int) and isinstance(knob.high, int) and _is_whole(scenario, paths[0])
-    return Parameter(name, float(knob.low), float(knob.high), knob.log, knob.step, whole)
+    if whole and knob.step is not None and knob.step != int(knob.step):
+        raise InputError(f"knobs.{name}: the field takes whole numbers, so step must be one, got {knob.step:g}")
+    high = float(knob.high)
+    if knob.step is not None:  # the last step that fits
+        high = knob.low + knob.step * math.floor((knob.high - knob.low) / knob.step * (1 + 1e-12))
+    return Parameter(name, float(knob.low), high, knob.log, knob.step, whole)
 
 
 def _is_whole(scenario: Scenario, path: tuple[Step, ...]) -> bool:

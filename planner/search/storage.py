@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import sqlite3
 import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from threading import local
+from json import JSONDecodeError
+from pathlib import Path
+from threading import Event, local
 from typing import Any, TypeVar
 
 import optuna
@@ -27,7 +31,7 @@ from sqlalchemy.exc import (
     SQLAlchemyError,
 )
 
-from planner.errors import InputError
+from planner.errors import InputError, without_password
 
 Result = TypeVar("Result")
 
@@ -41,6 +45,7 @@ PATIENCE_S = 180.0
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 5.0
 _OPENINGS = 3
 _RETRIES = 3
+_LONGEST_LINE = 1_000_000
 
 
 def opened(url: str | None, heartbeat_s: int) -> BaseStorage:
@@ -59,6 +64,8 @@ def opened(url: str | None, heartbeat_s: int) -> BaseStorage:
     kind, separator, rest = url.partition("://")
     if not separator:
         raise InputError(f"--storage {url}: this is no storage; {FORMS}")
+    if kind.startswith("sqlite") and rest.strip("/") in ("", ":memory:"):
+        raise InputError(f"--storage {url}: this names no file; {FORMS}, or leave it out to keep nothing")
     for attempt in range(_OPENINGS):
         try:
             with quiet():
@@ -70,7 +77,7 @@ def opened(url: str | None, heartbeat_s: int) -> BaseStorage:
                     heartbeat_stale_trial_callback=RetryHeartbeatStaleTrialCallback(max_retry=_RETRIES),
                 )
             return _one_at_a_time(storage) if storage.engine.dialect.name == "sqlite" else storage
-        except (NoSuchModuleError, ArgumentError) as error:
+        except (NoSuchModuleError, ArgumentError, ValueError) as error:
             raise InputError(f"--storage {shown(url)}: this is no storage; {FORMS}") from error
         except ImportError as error:
             text = f"--storage {shown(url)}: its driver is not installed: pip install 'phaseplan[storage]'"
@@ -83,10 +90,43 @@ def opened(url: str | None, heartbeat_s: int) -> BaseStorage:
 
 
 def _journal(url: str) -> BaseStorage:
-    try:
+    with usable(url):
+        _require_a_journal(Path(url.removeprefix(JOURNAL)))
         return JournalStorage(JournalFileBackend(url.removeprefix(JOURNAL)))
+
+
+def _require_a_journal(path: Path) -> None:
+    """Look at a file before anything is added to it.
+
+    Raises
+    ------
+    JSONDecodeError
+        If it holds something else than the lines of a journal.
+    """
+    if path.exists():
+        with path.open("rb") as journal:
+            first = journal.readline(_LONGEST_LINE)
+        if first and "op_code" not in (json.loads(first.decode(errors="replace")) or ()):
+            raise JSONDecodeError("no operation", "", 0)
+
+
+@contextmanager
+def usable(url: str | None) -> Iterator[None]:
+    """Tell of a storage that cannot be read or written as of bad input, whatever its kind raises.
+
+    Raises
+    ------
+    InputError
+        Naming the storage and what it said.
+    """
+    try:
+        yield
+    except JSONDecodeError as error:
+        raise InputError(f"--storage {shown(url or '')}: this is no journal of a study") from error
     except OSError as error:
-        raise InputError(f"--storage {url}: cannot be opened: {error.strerror}") from error
+        raise InputError(f"--storage {shown(url or '')}: cannot be used: {error.strerror or error}") from error
+    except (SQLAlchemyError, StorageInternalError) as error:
+        raise InputError(f"--storage {shown(url or '')}: cannot be used: {_first_line(error)}") from error
 
 
 def _one_at_a_time(storage: Patient) -> Patient:
@@ -102,10 +142,12 @@ def _one_at_a_time(storage: Patient) -> Patient:
 
 
 def shown(url: str) -> str:
-    """Write a URL without its password."""
-    kind, separator, rest = url.partition("://")
-    who, at, where = rest.rpartition("@")
-    return f"{kind}{separator}{who.partition(':')[0]}{at}{where}"
+    """Write a URL, or a command with one, without its password: before the host, or among the parameters.
+
+    >>> shown("mysql://me:secret@host/studies"), shown("postgresql://host/studies?user=me&password=secret")
+    ('mysql://me@host/studies', 'postgresql://host/studies?user=me&password=…')
+    """
+    return without_password(url)
 
 
 def _first_line(error: BaseException) -> str:
@@ -123,6 +165,8 @@ def quiet() -> Iterator[None]:
 
 
 _inside = local()
+# Set where nobody waits for a database any more.
+GIVEN_UP = Event()
 
 
 def _patiently(method: Callable[..., Result]) -> Callable[..., Result]:
@@ -142,11 +186,11 @@ def _patiently(method: Callable[..., Result]) -> Callable[..., Result]:
                     raise
                 return True  # type: ignore[return-value]  # it was written; only the answer got lost
             except (StorageInternalError, SQLAlchemyError) as error:
-                if not _is_away(error) or time.monotonic() > until:
+                if not _is_away(error) or time.monotonic() > until or GIVEN_UP.is_set():
                     raise
             finally:
                 _inside.call = False
-            time.sleep(pause)
+            GIVEN_UP.wait(pause)
             pause, again = min(2.0 * pause, _LONGEST_PAUSE_S), True
 
     return call
@@ -156,6 +200,8 @@ def _is_away(error: BaseException) -> bool:
     """Whether the database did not answer, rather than refuse."""
     cause = error.__cause__ if isinstance(error, StorageInternalError) else error
     refused = (DataError, IntegrityError, NotSupportedError, ProgrammingError)
+    if isinstance(cause, DBAPIError) and isinstance(cause.orig, sqlite3.Error):
+        return "locked" in str(cause.orig) or "busy" in str(cause.orig)  # a file is never away
     return isinstance(cause, PendingRollbackError) or (isinstance(cause, DBAPIError) and not isinstance(cause, refused))
 
 

@@ -22,11 +22,11 @@ from planner.front.asked import asked_of
 from planner.schema.scenario import Scalar, Scenario
 from planner.search.inner import Inner
 from planner.search.sampler import Seeded, suggest
-from planner.search.space import Space
-from planner.search.storage import opened, quiet
+from planner.search.space import FLOOR, Space
+from planner.search.storage import opened, quiet, usable
 from planner.words import DEFAULT_TRIALS, SamplerName
 
-FINGERPRINT, WARM = "question", "warm_start"
+FINGERPRINT, WARM, DRAWN, REFUSED = "question", "warm_start", "drawn", "refused"
 _POLL_S = 0.3
 # Workers that are asked to end have this long for the trial under way.
 _PATIENCE_S = 8.0
@@ -70,7 +70,7 @@ def study_of(scenario: Scenario, how: How) -> Study:
     """
     question = fingerprint_of(scenario)
     name = how.study or f"{scenario.name}-{question[:12]}"
-    with quiet():
+    with quiet(), usable(how.storage):
         study = optuna.create_study(
             storage=opened(how.storage, how.heartbeat_s),
             sampler=Seeded(how.sampler, how.seed),
@@ -82,6 +82,7 @@ def study_of(scenario: Scenario, how: How) -> Study:
         if known is None and not study.get_trials(deepcopy=False):
             study.set_metric_names(["interactivity_tps", "energy_j_per_token"])
             study.set_user_attr(FINGERPRINT, question)
+            study.set_user_attr(DRAWN, [how.sampler, how.seed])
         elif known != question:
             raise InputError(f"--study {name}: it is of another question; give this one a name of its own")
     return study
@@ -92,7 +93,7 @@ def begin_with(study: Study, starts: Sequence[Mapping[str, Scalar | None]]) -> N
     if WARM not in study.user_attrs:
         study.set_user_attr(WARM, len(starts))
         for values in starts:
-            study.enqueue_trial(dict(values), user_attrs={WARM: True}, skip_if_exists=True)
+            study.enqueue_trial(dict(values), user_attrs={WARM: FLOOR in values}, skip_if_exists=True)
 
 
 def finished(study: Study) -> list[FrozenTrial]:
@@ -105,7 +106,12 @@ def work(study: Study, inner: Inner, how: How, stopped: Callable[[], bool], told
     """Run trials until the study has enough, it is stopped, or the time is over."""
 
     def objective(trial: Trial) -> tuple[float, float]:
-        answer = inner.answer(suggest(trial, inner.space.parameters))
+        values = suggest(trial, inner.space.parameters)
+        try:
+            answer = inner.answer(values)
+        except InputError as error:  # values that each fit may not fit together
+            trial.set_user_attr(REFUSED, str(error))
+            raise optuna.TrialPruned(str(error)) from error
         if answer is None:
             raise optuna.TrialPruned("no design is left")
         for name, excess in answer.excess.items():
@@ -162,14 +168,15 @@ def _why(code: int) -> str:
 
 
 def _worker(scenario: Scenario, how: How, name: str, ending: ProcessEvent) -> None:
-    """Work on a study in a process of its own; Ctrl-C is the business of the process that started it."""
+    """Work on a study in a process of its own, until the one that started it ends; Ctrl-C is that one's business."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     study = optuna.load_study(
         study_name=name, storage=opened(how.storage, how.heartbeat_s), sampler=Seeded(how.sampler, how.seed)
     )
     asked = asked_of(scenario)
     inner = Inner(Space.of(scenario, asked.tables), asked.tables)
-    work(study, inner, how, ending.is_set, lambda _: None)
+    parent = multiprocessing.parent_process()
+    work(study, inner, how, lambda: ending.is_set() or not (parent and parent.is_alive()), lambda _: None)
 
 
 def is_feasible(trial: FrozenTrial) -> bool:
