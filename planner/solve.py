@@ -45,7 +45,8 @@ def _no_tick(_: str) -> None:
 class Settings:
     """How to solve: a limit on the solver's time, what made the scenario, and who is told of the progress.
 
-    ``plain``: the plan comes from the whole program, with nothing reduced beforehand.
+    ``plain``: the plan comes from the whole program, with nothing reduced beforehand. ``explain``: off, a plan comes
+    without what moving its limits buys and without baselines.
     """
 
     time_limit_s: float | None = None
@@ -53,6 +54,7 @@ class Settings:
     command: str | None = None
     tick: Callable[[str], None] = _no_tick
     plain: bool = False
+    explain: bool = True
 
     def left(self, start: float) -> Callable[[], float | None]:
         """Give a clock of the seconds that are left of the time limit."""
@@ -143,7 +145,7 @@ def _plan(
     value = objective_value(deployed)
     assert value is not None  # figures that the objective needs were required
     bound, gap = _closed(scenario, value, solution)
-    proven = solution.status == "optimal"
+    explained = solution.status == "optimal" and settings.explain
     plan = doc.Plan(
         status=solution.status,
         scenario=scenario.name,
@@ -152,8 +154,8 @@ def _plan(
         pools=pool_documents(deployed),
         fleet=fleet_documents(deployed),
         totals=totals_document(deployed),
-        limits=_limits(scenario, tables, deployed, value, proven, settings.tick, settings.left(start)),
-        baselines=whatif.baselines(scenario, tables, settings.tick, settings.left(start)) if proven else (),
+        limits=_limits(scenario, tables, deployed, value, explained, settings.tick, settings.left(start)),
+        baselines=whatif.baselines(scenario, tables, settings.tick, settings.left(start)) if explained else (),
         payoffs=payoffs(deployed, tables),
         infeasibility=(),
         assumptions=assumptions_of(scenario, {pool.device for pool in deployed.pools}),
@@ -182,12 +184,12 @@ def _limits(
     tables: dict[str, CostTable],
     deployed: Deployed,
     reached: float,
-    proven: bool,
+    explained: bool,
     tick: Callable[[str], None],
     left: Callable[[], float | None],
 ) -> tuple[doc.LimitRow, ...]:
     values = limit_values(deployed)
-    if proven:
+    if explained:
         rows = whatif.limit_rows(scenario, tables, values, reached, tick, left)
         return (*rows, *memory_rows(deployed))
     unproven = (limit_row(limit, value, limit.is_met_exactly(value) or None) for limit, value in values)
