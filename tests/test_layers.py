@@ -32,7 +32,7 @@ LAYERS = [
     {"planner.solve"},
     {"planner.given", "planner.front"},
     {"planner.search"},
-    {"planner.review"},
+    {"planner.review", "planner.comparison"},
     {"planner.cli", "planner.fit"},
     {"planner.__main__"},
 ]
@@ -50,6 +50,7 @@ INSIDE = {
         "documents",
         "front",
         "review",
+        "comparison",
         "validation",
     ],
     "planner.read": ["yaml_tree", "library", "locate", "overrides", "load", "measurements"],
@@ -59,11 +60,13 @@ INSIDE = {
     "planner.search": ["fields", "space", "inner", "storage", "sampler", "study", "recipe"],
     "planner.roofline": ["arrays", "counts", "hardware", "memory", "power", "passes", "option"],
     "planner.validate": ["predict", "summary"],
+    "planner.comparison": ["bought", "changes", "loss", "growth", "recipe"],
     "planner.review": ["curves", "ways", "roofs", "recipe"],
     "planner.report": [
         *("files", "numbers", "sentences", "tables", "views", "front", "cards", "markdown", "terminal", "figure"),
         *("vega", "chart_ways", "chart_front", "chart_curves", "chart_fleet", "chart_search", "charts"),
         *("draw", "sections", "points", "page"),
+        *("compared_words", "compared_tables", "chart_compared", "compared"),
     ],
 }
 

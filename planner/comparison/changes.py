@@ -182,9 +182,7 @@ def service_changes(a: doc.Plan, b: doc.Plan, names: Mapping[str, object]) -> tu
                     lambda some: _rate(some) / sum(m.request_rate_rps / m.tokens_per_step for m in some)
                 ),
                 energy_j_per_token=figures(
-                    lambda some: (
-                        sum(m.throughput_tps * m.energy_j_per_token for m in some) / _throughput(some)
-                    )
+                    lambda some: sum(m.throughput_tps * m.energy_j_per_token for m in some) / _throughput(some)
                 ),
             )
         )

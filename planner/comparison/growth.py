@@ -10,7 +10,7 @@ from planner.errors import InputError
 from planner.fleet import Deployed, PoolUse
 from planner.limits import TOLERANCE, limits_of, value_of
 from planner.schema import documents as doc
-from planner.schema.comparison import Breach, Growth, GrownAsBought, GrowthStep, PlannedAnew
+from planner.schema.comparison import Breach, GrownAsBought, Growth, GrowthStep, PlannedAnew
 from planner.schema.scenario import Scenario
 from planner.solve import Settings, solve
 from planner.words import Objective
@@ -19,7 +19,7 @@ GROWTHS = (0.10, 0.25, 0.50)
 NO_POWER = doc.PowerByBasis(forward=None, average=None, provisioned=None)
 
 _NOT_HELD = f"no fleet is held fixed: {SLOTS}"
-# Throughput at given rates is given; then the least of what a fleet takes is asked for, as far as its figures are known.
+# At given rates throughput is given: the least of what a fleet takes is asked for, as far as its figures are known.
 _INSTEAD_OF_THROUGHPUT: tuple[Objective, ...] = ("power", "cost", "energy")
 
 

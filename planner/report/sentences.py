@@ -25,10 +25,15 @@ def placement_sentence(deployment: doc.Deployment) -> str:
         place = deployment.placements[phase]
         if place is not None:
             where.setdefault(place.device, []).append(phase_words(phase))
-    return "; ".join(f"{_and(phases)} on {device}" for device, phases in where.items())
+    return "; ".join(f"{joined(phases)} on {device}" for device, phases in where.items())
 
 
-def _and(words: list[str]) -> str:
+def joined(words: list[str]) -> str:
+    """Join words as a person lists them.
+
+    >>> joined(["a"]), joined(["a", "b", "c"])
+    ('a', 'a, b and c')
+    """
     return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " and " + words[-1]
 
 
@@ -190,7 +195,7 @@ def reasons(conflicts: Sequence[doc.Conflict]) -> list[str]:
             "No plan exists, whatever the budgets: stocks, racks, batch fill or shared memory rule every design out."
         ]
     names = dict.fromkeys(LIMIT_WORDS[row.limit] for row in conflicts)
-    first = f"No plan meets the {_and(list(names))}" + (" together." if len(names) > 1 else ".")
+    first = f"No plan meets the {joined(list(names))}" + (" together." if len(names) > 1 else ".")
     named = {row.workload for row in conflicts if row.workload}
     several = len(named) > 1 or any("[" in key for row in conflicts for key in row.holding)
     sentences = [conflict_sentence(row, several) for row in conflicts]

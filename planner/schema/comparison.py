@@ -177,8 +177,9 @@ class ServerLost(Document):
 
     ``devices_lost`` make a server; ``counted_by`` says what knows that: the catalog, or a replica of the pool where it
     does not. Pools of whole replicas lose whole ones; spares stand in. ``rate_share``: what the pool's designs can
-    still serve of their rates; ``workloads``: all that run on the device type. ``utilization_needed``: busy share of what is left at the full rate,
-    null where nothing is left. Where servers are not counted, ``reason`` says why and the rest is null.
+    still serve of their rates; ``workloads``: all that run on the device type. ``utilization_needed``: busy share of
+    what is left at the full rate, null where nothing is left. Where servers are not counted, ``reason`` says why and
+    the rest is null.
     """
 
     device: str
