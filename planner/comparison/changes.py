@@ -40,11 +40,19 @@ def pair(a: float | None, b: float | None) -> Pair:
 
 
 def question_changes(a: Scenario, b: Scenario) -> tuple[FieldChange, ...]:
-    """List every field of scenario and catalog that differs, in the order of a scenario, the catalog last."""
+    """List every field of scenario and catalog that differs: limits and objective first, the catalog last."""
     one, other = (scenario.model_dump(mode="json") for scenario in (a, b))
-    for data in (one, other):
-        data["catalog"] = data.pop("catalog")
-    return tuple(FieldChange(key=key, a=x, b=y) for key, x, y in _differences("", one, other))
+    found = (FieldChange(key=key, a=x, b=y) for key, x, y in _differences("", one, other))
+    return tuple(sorted(found, key=lambda change: _rank(change.key)))
+
+
+def _rank(key: str) -> int:
+    """Give the place of a field among those that differ; fields of one place keep the order of a scenario."""
+    if key.startswith("limits.") or key in ("limits", "objective"):
+        return 0
+    if key.startswith("workloads."):
+        return 1 if ".limits." in key else 2
+    return {"catalog": 5, "name": 4, "description": 4}.get(key.partition(".")[0], 3)
 
 
 def _differences(key: str, a: Any, b: Any) -> Iterator[tuple[str, Any, Any]]:  # noqa: ANN401

@@ -18,7 +18,6 @@ from planner.words import Objective
 GROWTHS = (0.10, 0.25, 0.50)
 NO_POWER = doc.PowerByBasis(forward=None, average=None, provisioned=None)
 
-_NOT_HELD = f"no fleet is held fixed: {SLOTS}"
 # At given rates throughput is given: the least of what a fleet takes is asked for, as far as its figures are known.
 _INSTEAD_OF_THROUGHPUT: tuple[Objective, ...] = ("power", "cost", "energy")
 
@@ -42,7 +41,7 @@ def growth_of(plan: doc.Plan, scenario: Scenario, settings: Settings) -> Growth 
         carried=first,
         breaches=tuple(one for one in breaches if one.at_growth == first),
         steps=tuple(steps),
-        reason=_NOT_HELD if slots else None,
+        reason=SLOTS if slots else None,
     )
 
 

@@ -13,8 +13,6 @@ from planner.schema import documents as doc
 from planner.schema.comparison import Breach, CountedBy, ServerLost, WorkloadLeft
 from planner.schema.scenario import Scenario
 
-_NOT_COUNTED = f"servers are not counted: {SLOTS}"
-
 
 @dataclass(frozen=True)
 class Server:
@@ -100,7 +98,7 @@ def _not_counted(device: str) -> ServerLost:
         rate_share=None,
         workloads=(),
         utilization_needed=None,
-        reason=_NOT_COUNTED,
+        reason=SLOTS,
     )
 
 

@@ -28,7 +28,7 @@ from planner.schema.comparison import (
 
 MOST_FIELDS = 12
 MOST_BROKEN = 2
-_LONGEST_VALUE = 40
+_LONGEST_VALUE = 16
 
 
 def sides(comparison: Comparison) -> tuple[tuple[str, Side], ...]:

@@ -110,7 +110,9 @@ def _question(comparison: Comparison) -> str:
     if len(changes) <= _MOST_NAMED:
         return f"the questions differ in {len(changes)} fields: {'; '.join(told)}"
     catalog = sum(one.key.startswith("catalog.") for one in changes)
-    return f"the questions differ in {len(changes)} fields, {catalog} of them in the catalog"
+    names = [side.plan.scenario for side in (comparison.a, comparison.b)]
+    whose = "" if names[0] == names[1] else f"A is of {names[0]}, B of {names[1]}; "
+    return f"{whose}the questions differ in {len(changes)} fields, {catalog} of them in the catalog"
 
 
 def _yield(comparison: Comparison) -> str:
@@ -252,8 +254,8 @@ def _headroom(comparison: Comparison) -> list[str]:
         (name, left), (_, other) = tightest.values()
         amounts = f"{left} left in both" if left == other else f"{left} left in A, {other} in B"
         return [f"the tightest limit of both is the {name}: {amounts}"]
-    parts = [f"of {side} the {name} ({left} left)" for side, (name, left) in tightest.items()]
-    return [f"the tightest limit is {joined(parts)}"] if parts else []
+    parts = [f"the tightest limit of {side} is the {name} ({left} left)" for side, (name, left) in tightest.items()]
+    return ["; ".join(parts)] if parts else []
 
 
 def _statuses(side: Side, name: str) -> str | None:
@@ -262,7 +264,8 @@ def _statuses(side: Side, name: str) -> str | None:
         return f"{name} has no plan: the time limit was reached before any was found"
     if side.plan.deployments:
         return None
-    return f"{name} has no plan. {' '.join(reasons(side.plan.infeasibility)).rstrip('.')}"
+    why = " ".join(reasons(side.plan.infeasibility)).rstrip(".")
+    return f"{name} has no plan: {why[0].lower()}{why[1:]}"
 
 
 # ------------------------------------------------------------------------------------------ what each plan bears
@@ -306,18 +309,17 @@ def _loss(side: Side, name: str) -> str | None:
         return None
     counted = [one for one in side.servers_lost if one.rate_share is not None]
     if not counted:
-        return f"{name} loses no server: {side.servers_lost[0].reason}"
+        return f"for {name} no server is lost: {side.servers_lost[0].reason}"
     hurt = [one for one in counted if not one.serves]
     if not hurt:
         return f"{name} keeps its whole rate whichever one server is lost"
     whole = [one.device for one in counted if one.serves]
     stopped = [one for one in hurt if one.rate_share == 0 and _is_all(one, side)]
-    parts = (
-        [f"one {_either([one.device for one in stopped])} server leaves {name} nothing of its rate"] if stopped else []
-    )
-    parts += [_partly(one, side, name) for one in hurt if one not in stopped]
-    parts += [f"one {_either(whole)} server leaves {name} its whole rate"] if whole else []
-    return f"losing {', '.join(parts)}"
+    parts = [(_either([one.device for one in stopped]), "nothing of its rate")] if stopped else []
+    parts += [(one.device, _partly(one, side)) for one in hurt if one not in stopped]
+    parts += [(_either(whole), "its whole rate")] if whole else []
+    told = [f"one {what} server leaves {'it' if k else name} {left}" for k, (what, left) in enumerate(parts)]
+    return f"losing {', '.join(told)}"
 
 
 def _is_all(lost: ServerLost, side: Side) -> bool:
@@ -353,11 +355,11 @@ def _growth(side: Side, name: str) -> str | None:
     if growth is None:
         return None
     if growth.carried is None:
-        return f"{name} carries no growth as bought: {growth.reason}"
-    what = first_words(growth.breaches, _several(side))
+        return f"for {name} no fleet is held fixed: {growth.reason}"
+    what, many = first_words(growth.breaches, _several(side)), len(growth.breaches) > 1
     if growth.carried == 0:
-        return f"{name} carries no growth as bought: {what} is used up"
-    verb = "break" if len(growth.breaches) > 1 else "breaks"
+        return f"{name} carries no growth as bought: {what} {'are' if many else 'is'} used up"
+    verb = "break" if many else "breaks"
     return f"{name} carries {per_cent(growth.carried)} growth as bought, then {what} {verb}"
 
 
