@@ -251,7 +251,10 @@ def growth_anew(comparison: Comparison) -> Table | None:
         (name, f"+{per_cent(step.growth)}", *_anew_cells(side, step.anew)) for name, side, step in _steps(comparison)
     )
     headers = ("plan", "demand", "devices", "power", "USD/h", "no plan: nearest achievable")
-    note = "The planner's answer at these rates under all other limits; power on the scenario's basis."
+    note = (
+        "The planner's answer at these rates under all other limits, the least power where throughput was asked for;"
+        " power on the basis of the budget."
+    )
     return Table("Demand grown, planned anew", headers, rows, left=2, note=note) if rows else None
 
 

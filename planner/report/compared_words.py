@@ -159,6 +159,9 @@ def _fleet(comparison: Comparison) -> str:
 
 def _designs(comparison: Comparison) -> str:
     several = len({one.workload for one in comparison.drafting}) > 1
+    served = [list(dict.fromkeys(d.workload for d in side.plan.deployments)) for side in (comparison.a, comparison.b)]
+    if not set(served[0]) & set(served[1]):
+        return f"the plans serve different workloads, {joined(served[1])} in B and {joined(served[0])} in A"
     parts = []
     for one in comparison.drafting:
         if not one.same:
@@ -245,7 +248,8 @@ def _headroom(comparison: Comparison) -> list[str]:
     several = len(comparison.service) > 1
     tightest = {}
     for side in ("a", "b"):
-        held = [(row, getattr(row, side)) for row in comparison.headroom]
+        exact = getattr(comparison, side).plan.objective.name != "throughput"  # then a plan serves just the demand
+        held = [(row, getattr(row, side)) for row in comparison.headroom if not (exact and row.name == "demand")]
         known = [(mine.left, headroom_name(row, several)) for row, mine in held if mine and mine.left is not None]
         if known:
             left, name = min(known, key=lambda one: one[0])
@@ -314,17 +318,12 @@ def _loss(side: Side, name: str) -> str | None:
     if not hurt:
         return f"{name} keeps its whole rate whichever one server is lost"
     whole = [one.device for one in counted if one.serves]
-    stopped = [one for one in hurt if one.rate_share == 0 and _is_all(one, side)]
+    stopped = [one for one in hurt if one.rate_share == 0 and not _several(side)]
     parts = [(_either([one.device for one in stopped]), "nothing of its rate")] if stopped else []
     parts += [(one.device, _partly(one, side)) for one in hurt if one not in stopped]
     parts += [(_either(whole), "its whole rate")] if whole else []
     told = [f"one {what} server leaves {'it' if k else name} {left}" for k, (what, left) in enumerate(parts)]
     return f"losing {', '.join(told)}"
-
-
-def _is_all(lost: ServerLost, side: Side) -> bool:
-    """Whether a pool serves every workload of a plan."""
-    return {member.workload for member in lost.phases} == {one.workload for one in side.plan.deployments}
 
 
 def _either(names: list[str]) -> str:
@@ -333,11 +332,13 @@ def _either(names: list[str]) -> str:
 
 def _partly(lost: ServerLost, side: Side) -> str:
     """Say what is left where a server takes a part of the rate, or the rate of some of the workloads."""
-    hit = joined(list(dict.fromkeys(member.workload for member in lost.phases)))
-    whose = "its rate" if _is_all(lost, side) else f"the rate of {hit}"
     if lost.rate_share == 0:
-        return f"nothing of {whose}"
+        gone = [left.workload for left in lost.workloads if left.rate_share == 0]
+        return f"nothing of the rate of {_either(gone)}" if gone else "nothing of its rate"
     assert lost.breach is not None  # what is not wholly served breaks something
+    hit = dict.fromkeys(member.workload for member in lost.phases)
+    served = {one.workload for one in side.plan.deployments}
+    whose = "its rate" if hit.keys() == served else f"the rate of {joined(list(hit))}"
     breaks = breach_words(lost.breach, _several(side))
     return f"{per_cent(lost.rate_share or 0.0)} of {whose} ({breaks} breaks first{_demand_words(lost)})"
 
@@ -389,7 +390,8 @@ def _step(growth: Growth) -> GrowthStep | None:
 
 def nearest_words(conflicts: Sequence[doc.Conflict]) -> str:
     """Say what is nearest to the first limit in conflict, and whether it suffices."""
-    near = next((one for one in conflicts if one.achievable is not None), None)
+    known = [one for one in conflicts if one.achievable is not None]
+    near = next((one for one in known if one.suffices), known[0] if known else None)
     if near is None:
         return "whatever one limit is moved to" if conflicts else "whatever the budgets"
     where = near.device or near.rack or near.workload
