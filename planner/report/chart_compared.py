@@ -68,14 +68,16 @@ def loss_chart(comparison: Comparison) -> Chart | None:
         if lost.rate_share is not None
     ]
     caption = "Rate left of the designs whose pool loses one server of the type, where that hurts most."
-    return _chart("server-lost", "One server lost", caption, "rate left [%]", bars)
+    return _chart("server-lost", "One server lost", caption, "rate left [%]", bars, least=100.0)
 
 
 def _sides(comparison: Comparison) -> Iterable[tuple[str, Side]]:
     return zip(_SIDES, (comparison.a, comparison.b), strict=True)
 
 
-def _chart(name: str, title: str, caption: str, axis: str, bars: list[Bar], large: bool = False) -> Chart | None:
+def _chart(
+    name: str, title: str, caption: str, axis: str, bars: list[Bar], large: bool = False, least: float = 0.0
+) -> Chart | None:
     if not bars:
         return None
     labels = list(dict.fromkeys(bar.label for bar in bars))
@@ -89,7 +91,7 @@ def _chart(name: str, title: str, caption: str, axis: str, bars: list[Bar], larg
         }
         for bar in bars
     ]
-    longest = max(bar.value for bar in bars) or 1.0
+    longest = max(least, *(bar.value for bar in bars)) or 1.0
 
     def draw(width: int) -> Spec:
         y = {
@@ -102,7 +104,8 @@ def _chart(name: str, title: str, caption: str, axis: str, bars: list[Bar], larg
         }
         offset = {"field": "plan", "type": "nominal", "sort": list(_SIDES)}
         room = 1.35 if width < 400 else 1.18
-        x = quantity("value", axis, scale={"zero": True, "domainMax": longest * room})
+        ticks = {"tickCount": 4 if width < 400 else 6}
+        x = quantity("value", axis, axis=ticks, scale={"zero": True, "domainMax": longest * room})
         scale = {"domain": list(_SIDES), "range": list(_COLOURS)}
         color = {"field": "plan", "type": "nominal", "scale": scale, "legend": {"symbolType": "square"}}
         placed = {"x": x, "y": y, "yOffset": offset}

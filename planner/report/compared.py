@@ -6,34 +6,40 @@ from dataclasses import replace
 
 from planner.report import compared_tables as tables
 from planner.report.chart_compared import comparison_charts
-from planner.report.compared_words import is_same_plan, verdicts
-from planner.report.numbers import figure
+from planner.report.compared_words import verdicts
 from planner.report.sections import Report, Section
-from planner.report.sentences import conflict_sentence
 from planner.report.tables import Table
 from planner.report.vega import Chart
 from planner.report.views import View, foot
-from planner.schema.comparison import Comparison, Side
+from planner.schema.comparison import Comparison
 
 TITLE = "Two plans side by side"
+# Sections and tables that a terminal does without.
+_ONLY_ON_PAPER = ("Reproduce", tables.CONFLICTS)
 
 
 def comparison_view(comparison: Comparison) -> View:
     """Lay out a comparison for a terminal: the verdicts, then the tables."""
-    report = comparison_report(comparison)
-    answer, *rest = report.sections
-    shown = [table for section in (answer, *rest) for table in section.tables if section.title != "Reproduce"]
-    return View(TITLE, list(answer.sentences), shown, warnings=report.warnings, foot=report.foot)
+    answer, *rest = (section for section in _sections(comparison) if section.title not in _ONLY_ON_PAPER)
+    shown = [table for section in (answer, *rest) for table in section.tables if table.title not in _ONLY_ON_PAPER]
+    warnings = _warnings(comparison)
+    return View(TITLE, list(answer.sentences), shown, warnings=warnings, foot=foot(comparison.provenance))
 
 
 def comparison_report(comparison: Comparison) -> Report:
     """Lay out a comparison: what changed in words, the question, fleet, designs, service, limits, and the stress."""
+    lead = " against ".join(f"{name}: {side.file}" for name, side in tables.sides(comparison))
+    sections = tuple(map(_without_a_title_twice, _sections(comparison)))
+    return Report(TITLE, lead, sections, foot(comparison.provenance), _warnings(comparison))
+
+
+def _sections(comparison: Comparison) -> tuple[Section, ...]:
     charts = {chart.name: chart for chart in comparison_charts(comparison)}
     sections = (
         Section("What changed", tuple(verdicts(comparison)), tables=(tables.plans(comparison),)),
-        Section("The question", tables=_some(None if is_same_plan(comparison) else tables.question(comparison))),
+        Section("What is asked", tables=_some(tables.question(comparison))),
         _fleet(comparison, charts),
-        Section("What users get", tables=tuple(tables.service(comparison)) if _deployed(comparison) else ()),
+        Section("Service", tables=tuple(tables.service(comparison)) if _deployed(comparison) else ()),
         Section("Headroom", charts=_take(charts, "headroom"), tables=_some(tables.headroom(comparison))),
         Section(
             "One server lost",
@@ -43,15 +49,23 @@ def comparison_report(comparison: Comparison) -> Report:
         ),
         Section(
             "Demand grown",
-            tables=_some(tables.growth_as_bought(comparison), tables.growth_anew(comparison)),
-            items=_conflicts(comparison),
+            tables=_some(
+                tables.growth_as_bought(comparison), tables.growth_anew(comparison), tables.conflicts(comparison)
+            ),
         ),
         _reproduce(comparison),
     )
-    full = tuple(s for s in sections if s.sentences or s.charts or s.tables or s.items or s.code)
-    lead = " against ".join(f"{name}: {side.file}" for name, side in tables.sides(comparison))
-    warnings = dict.fromkeys((*comparison.a.plan.warnings, *comparison.b.plan.warnings))
-    return Report(TITLE, lead, full, foot(comparison.provenance), tuple(warnings))
+    return tuple(s for s in sections if s.sentences or s.charts or s.tables or s.code)
+
+
+def _without_a_title_twice(section: Section) -> Section:
+    """Leave out the title of a table that is the title of its section."""
+    shown = (replace(table, title="") if table.title == section.title else table for table in section.tables)
+    return replace(section, tables=tuple(shown))
+
+
+def _warnings(comparison: Comparison) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*comparison.a.plan.warnings, *comparison.b.plan.warnings)))
 
 
 def without_charts(report: Report) -> Report:
@@ -81,26 +95,11 @@ def _fleet(comparison: Comparison, charts: dict[str, Chart]) -> Section:
 def _uncounted(comparison: Comparison) -> tuple[str, ...]:
     """Say why servers of a plan are not lost."""
     return tuple(
-        f"{name}: {reason}."
+        f"Of {name} no server is lost: {reason}."
         for name, side in tables.sides(comparison)
         for reason in dict.fromkeys(lost.reason for lost in side.servers_lost)
         if reason is not None
     )
-
-
-def _conflicts(comparison: Comparison) -> tuple[str, ...]:
-    """Say of every growth without a plan what is nearest to each limit in conflict."""
-    return tuple(
-        f"{name}, {figure(100 * step.growth)} % more: {conflict_sentence(conflict, _several(side))}."
-        for name, side in tables.sides(comparison)
-        if side.growth is not None
-        for step in side.growth.steps
-        for conflict in step.anew.infeasibility
-    )
-
-
-def _several(side: Side) -> bool:
-    return len({one.workload for one in side.plan.deployments}) > 1
 
 
 def _reproduce(comparison: Comparison) -> Section:

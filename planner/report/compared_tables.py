@@ -11,7 +11,7 @@ from planner.report.compared_words import (
     pool_words,
     value_words,
 )
-from planner.report.numbers import figure, in_unit, percent, signed
+from planner.report.numbers import LIMIT_WORDS, figure, in_unit, percent, signed
 from planner.report.sentences import phase_words
 from planner.report.tables import Table
 from planner.schema.comparison import (
@@ -25,7 +25,9 @@ from planner.schema.comparison import (
     ServerLost,
     Side,
 )
+from planner.schema.documents import Conflict
 
+CONFLICTS = "Limits in conflict"
 MOST_FIELDS = 12
 MOST_BROKEN = 2
 _LONGEST_VALUE = 16
@@ -268,6 +270,29 @@ def _anew_cells(side: Side, anew: PlannedAnew) -> tuple[str, str, str, str]:
     count = figure(None if anew.devices is None else sum(anew.devices.values()))
     watts = getattr(anew.power_w, basis_of(side))
     return count, in_unit(watts, "W"), figure(anew.usd_per_hour), "not proven" if anew.status == "feasible" else ""
+
+
+def conflicts(comparison: Comparison) -> Table | None:
+    """List the limits in conflict at each growth without a plan, with what is nearest to each."""
+    rows = tuple(
+        (
+            *(name, f"+{per_cent(step.growth)}", _conflict_name(side, one), in_unit(one.asked, one.unit)),
+            *(in_unit(one.achievable, one.unit), "yes" if one.suffices else "no" if one.holding else "whatever else"),
+        )
+        for name, side, step in _steps(comparison)
+        for one in step.anew.infeasibility
+    )
+    headers = ("plan", "demand", "limit", "asked", "nearest achievable", "suffices")
+    note = (
+        "The smallest set of limits that no plan meets together. Nearest: with the others as they are; it suffices"
+        " where moving this one alone gives a plan. Whatever else: no design is better, with no other limit at all."
+    )
+    return Table(CONFLICTS, headers, rows, left=3, note=note) if rows else None
+
+
+def _conflict_name(side: Side, conflict: Conflict) -> str:
+    where = conflict.device or conflict.rack or (conflict.workload if _several(side) else None)
+    return LIMIT_WORDS[conflict.limit] + (f", {where}" if where else "")
 
 
 def basis_of(side: Side) -> str:

@@ -52,20 +52,18 @@ def is_same_plan(comparison: Comparison) -> bool:
 
 def verdicts(comparison: Comparison) -> list[str]:
     """Say what changed and what each plan bears, in a few sentences."""
-    deployed = bool(comparison.a.plan.deployments and comparison.b.plan.deployments)
-    if is_same_plan(comparison):
-        found = ["nothing changed: A and B are the same plan" if deployed else "nothing changed: A and B are the same"]
-    else:
-        found = [_question(comparison)]
-        found += (
-            [_yield(comparison), _fleet(comparison), _designs(comparison), _service(comparison)] if deployed else []
-        )
-        found += _headroom(comparison)
-    found += _of_each(comparison, _statuses)
+    found = ["nothing changed: A and B are the same plan"] if is_same_plan(comparison) else _changes(comparison)
     found += _of_each(comparison, _loss)
     found += _of_each(comparison, _growth)
     found += _of_each(comparison, _anew, f"planned anew for {per_cent(_SHOWN_GROWTH)} more, ")
     return [f"{text[0].upper()}{text[1:]}." for text in found if text]
+
+
+def _changes(comparison: Comparison) -> list[str]:
+    if not (comparison.a.plan.deployments and comparison.b.plan.deployments):
+        return [*_unplanned(comparison), _question(comparison), *_headroom(comparison)]
+    parts = (_yield, _question, _fleet, _designs, _service)
+    return [*(part(comparison) for part in parts), *_headroom(comparison)]
 
 
 def _of_each(comparison: Comparison, clause: Callable[[Side, str], str | None], lead: str = "") -> list[str]:
@@ -262,14 +260,16 @@ def _headroom(comparison: Comparison) -> list[str]:
     return ["; ".join(parts)] if parts else []
 
 
-def _statuses(side: Side, name: str) -> str | None:
-    """Say why a plan deploys nothing."""
-    if side.plan.status == "no_incumbent":
-        return f"{name} has no plan: the time limit was reached before any was found"
-    if side.plan.deployments:
-        return None
-    why = " ".join(reasons(side.plan.infeasibility)).rstrip(".")
-    return f"{name} has no plan: {why[0].lower()}{why[1:]}"
+def _unplanned(comparison: Comparison) -> list[str]:
+    """Say of a side that deploys nothing why: its conflict, and what is nearest to each limit in it."""
+    found = []
+    for name, side in (("A", comparison.a), ("B", comparison.b)):
+        if side.plan.status == "no_incumbent":
+            found.append(f"{name} has no plan: the time limit was reached before any was found")
+        elif not side.plan.deployments:
+            first, *rest = (text.rstrip(".") for text in reasons(side.plan.infeasibility))
+            found += [f"{name} has no plan: {first[0].lower()}{first[1:]}", *rest]
+    return found
 
 
 # ------------------------------------------------------------------------------------------ what each plan bears
