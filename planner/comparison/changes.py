@@ -212,33 +212,44 @@ Key = tuple[Any, ...]
 
 def headroom_changes(a: doc.Plan, b: doc.Plan, asked: tuple[Scenario, Scenario]) -> tuple[HeadroomChange, ...]:
     """Set side by side how far each plan is from every limit, memory included; a plan of nothing has bounds only."""
-    one, other = _headroom(a, asked[0]), _headroom(b, asked[1])
-    return tuple(
-        HeadroomChange(
-            name=key[0],
-            workload=key[1],
-            device=key[2],
-            rack=key[3],
-            phase=key[4],
-            basis=key[5],
-            unit=key[6],
-            number=key[7],
-            a=one.get(key),
-            b=other.get(key),
-        )
-        for key in {**one, **other}
+    one, other = _numbered_rows(a, asked[0]), _numbered_rows(b, asked[1])
+    return tuple(_headroom_change(key, one.get(key), other.get(key)) for key in {**one, **other})
+
+
+def _numbered_rows(plan: doc.Plan, scenario: Scenario) -> dict[Key, doc.LimitRow]:
+    """Give the rows by what they limit; memory is that of a phase, whatever device type it runs on."""
+    seen: Counter[Key] = Counter()
+    found: dict[Key, doc.LimitRow] = {}
+    for row in plan.limits if plan.deployments else map(_unmet, limits_of(scenario)):
+        device = None if row.name == "memory" else row.device
+        key = (row.name, row.workload, device, row.rack, row.phase, row.basis)
+        seen[key] += 1
+        found[(*key, seen[key])] = row
+    return found
+
+
+def _headroom_change(key: Key, a: doc.LimitRow | None, b: doc.LimitRow | None) -> HeadroomChange:
+    row = a or b
+    assert row is not None  # the key is that of one of them
+    return HeadroomChange(
+        name=row.name,
+        workload=row.workload,
+        device=row.device if a is None or b is None or a.device == b.device else None,
+        rack=row.rack,
+        phase=row.phase,
+        basis=row.basis,
+        number=key[-1],
+        unit=row.unit,
+        a=_headroom(a),
+        b=_headroom(b),
     )
 
 
-def _headroom(plan: doc.Plan, scenario: Scenario) -> dict[Key, Headroom]:
-    seen: Counter[Key] = Counter()
-    found: dict[Key, Headroom] = {}
-    for row in plan.limits if plan.deployments else map(_unmet, limits_of(scenario)):
-        key = (row.name, row.workload, row.device, row.rack, row.phase, row.basis, row.unit)
-        seen[key] += 1
-        left = None if row.slack is None or not row.bound else row.slack / row.bound
-        found[(*key, seen[key])] = Headroom(bound=row.bound, value=row.value, slack=row.slack, left=left)
-    return found
+def _headroom(row: doc.LimitRow | None) -> Headroom | None:
+    if row is None:
+        return None
+    left = None if row.slack is None or not row.bound else row.slack / row.bound
+    return Headroom(bound=row.bound, value=row.value, slack=row.slack, left=left)
 
 
 def _unmet(limit: Limit) -> doc.LimitRow:

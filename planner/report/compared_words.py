@@ -52,7 +52,8 @@ def is_same_plan(comparison: Comparison) -> bool:
 
 def verdicts(comparison: Comparison) -> list[str]:
     """Say what changed and what each plan bears, in a few sentences."""
-    found = ["nothing changed: A and B are the same plan"] if is_same_plan(comparison) else _changes(comparison)
+    same = ["nothing changed: A and B are the same plan", *_unplanned(comparison.a, _EACH)]
+    found = same if is_same_plan(comparison) else _changes(comparison)
     found += _of_each(comparison, _loss)
     found += _of_each(comparison, _growth)
     found += _of_each(comparison, _anew, f"planned anew for {per_cent(_SHOWN_GROWTH)} more, ")
@@ -61,7 +62,12 @@ def verdicts(comparison: Comparison) -> list[str]:
 
 def _changes(comparison: Comparison) -> list[str]:
     if not (comparison.a.plan.deployments and comparison.b.plan.deployments):
-        return [*_unplanned(comparison), _question(comparison), *_headroom(comparison)]
+        return [
+            *_unplanned(comparison.a, "A"),
+            *_unplanned(comparison.b, "B"),
+            _question(comparison),
+            *_headroom(comparison),
+        ]
     parts = (_yield, _question, _fleet, _designs, _service)
     return [*(part(comparison) for part in parts), *_headroom(comparison)]
 
@@ -260,16 +266,14 @@ def _headroom(comparison: Comparison) -> list[str]:
     return ["; ".join(parts)] if parts else []
 
 
-def _unplanned(comparison: Comparison) -> list[str]:
+def _unplanned(side: Side, name: str) -> list[str]:
     """Say of a side that deploys nothing why: its conflict, and what is nearest to each limit in it."""
-    found = []
-    for name, side in (("A", comparison.a), ("B", comparison.b)):
-        if side.plan.status == "no_incumbent":
-            found.append(f"{name} has no plan: the time limit was reached before any was found")
-        elif not side.plan.deployments:
-            first, *rest = (text.rstrip(".") for text in reasons(side.plan.infeasibility))
-            found += [f"{name} has no plan: {first[0].lower()}{first[1:]}", *rest]
-    return found
+    if side.plan.status == "no_incumbent":
+        return [f"{name} has no plan: the time limit was reached before any was found"]
+    if side.plan.deployments:
+        return []
+    first, *rest = (text.rstrip(".") for text in reasons(side.plan.infeasibility))
+    return [f"{name} has no plan: {first[0].lower()}{first[1:]}", *rest]
 
 
 # ------------------------------------------------------------------------------------------ what each plan bears

@@ -128,7 +128,8 @@ class Headroom(Document):
 class HeadroomChange(Document):
     """A limit under both plans; null where only the other one has it.
 
-    ``number`` tells rows of the same limit apart, such as the memory of several designs on one device type.
+    ``number`` tells rows of the same limit apart, such as the memory of a phase in several designs. ``device`` is null
+    also where memory is that of different device types.
     """
 
     name: LimitName
