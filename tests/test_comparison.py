@@ -63,7 +63,9 @@ def solved(scenario):
 
 @cache
 def drawn(kind, count=30):
-    """Random questions that have a plan, each with it."""
+    """Random questions that have a plan, each with it; of the kind "memory" one design at random rates."""
+    if kind == "memory":
+        return tuple(pressed(random.Random(f"stress memory {number}")) for number in range(count))
     found = []
     for number in itertools.count():
         rng = random.Random(f"stress {kind} {number}")
@@ -78,6 +80,18 @@ def drawn(kind, count=30):
         if len(found) == count:
             break
     return tuple(found)
+
+
+def pressed(rng):
+    """The hand-made design on little memory: a batch of 2 verifies in 40 ms, and holds its two sequences for longer."""
+    rate, spares = rng.uniform(5, 300), rng.choice([0, 0, 1, 2])
+    scenario, _ = split_plan(rate, max_utilization=rng.uniform(0.5, 1.0), servers={"spare_replicas": spares})
+    little = with_device(scenario, "gpu", memory_gb=rng.choice([12.1, 12.9, 14.1, 16.0]))
+    little = with_servers(rng, little)
+    if rng.random() < 0.5:
+        watts = plan_at(little, rate).totals.power_w.provisioned
+        little = little.replace(limits=little.limits.replace(power_budget_kw=watts * rng.uniform(1.0, 1.3) / 1e3))
+    return little, plan_at(little, rate)
 
 
 def sizes(scenario, pool):
@@ -152,7 +166,7 @@ def kept(scenario, plan, device, lost):
 # -------------------------------------------------------------------------------------------- one server lost
 
 
-@pytest.mark.parametrize("kind", ["one", *KINDS])
+@pytest.mark.parametrize("kind", ["one", "memory", *KINDS])
 def test_a_lost_server_leaves_what_the_worst_of_all_losses_leaves(kind):
     looked = 0
     for scenario, plan in drawn(kind):
@@ -202,7 +216,7 @@ def test_fractional_counts_lose_in_proportion(kind):
     assert looked >= 10
 
 
-@pytest.mark.parametrize("kind", ["one", *KINDS])
+@pytest.mark.parametrize("kind", ["one", "memory", *KINDS])
 def test_what_breaks_is_what_the_pool_lacks(kind):
     for scenario, plan in drawn(kind):
         for row in servers_lost(plan, scenario):
@@ -223,9 +237,14 @@ def test_what_breaks_is_what_the_pool_lacks(kind):
 def split_plan(rate=20.0, limits=(), fleet=(), **changes):
     """The hand-made design that drafts on another device type, at a rate, with its plan."""
     scenario = tiny({**dict(limits), "demand_rps": rate}, fleet, **{"objective": "power", **changes})
+    return scenario, plan_at(scenario, rate)
+
+
+def plan_at(scenario, rate):
+    """The plan of the hand-made design, found by nobody."""
     value = objective_value(deploy(scenario, [(SPLIT, rate)]))
     solution = Solution("optimal", ((SPLIT, rate),), value, value, 0.0, 0.0, "structure")
-    return scenario, plan_of(scenario, tables_of(scenario), solution)
+    return plan_of(scenario, tables_of(scenario), solution)
 
 
 def pool_of(plan, phase):
@@ -277,6 +296,13 @@ def test_request_slots_are_not_lost(tmp_path):
     assert [step["as_bought"] for step in document["a"]["growth"]["steps"]] == [None] * len(GROWTHS)
 
 
+def test_memory_breaks_where_it_sizes_a_pool():
+    lost = [row.breach.name for scenario, plan in drawn("memory") for row in servers_lost(plan, scenario) if row.breach]
+    first = [breaches_of(deployed_of(plan, scenario))[0].name for scenario, plan in drawn("memory")]
+    assert {"capacity", "memory"} <= set(lost)
+    assert "memory" in first
+
+
 # --------------------------------------------------------------------------------------------- demand grown
 
 
@@ -299,7 +325,7 @@ def largest_growth(scenario, bought):
     return low - 1.0
 
 
-@pytest.mark.parametrize("kind", ["one", *KINDS])
+@pytest.mark.parametrize("kind", ["one", "memory", *KINDS])
 def test_the_growth_carried_is_found_by_bisection_too(kind):
     looked = 0
     for scenario, plan in drawn(kind):
@@ -311,8 +337,8 @@ def test_the_growth_carried_is_found_by_bisection_too(kind):
     assert looked >= 5 or kind == "mixed", "too few fleets carry any growth"
 
 
-@pytest.mark.parametrize("kind", ["one", *KINDS])
-def test_what_breaks_at_a_growth_does_and_nothing_else(kind):
+@pytest.mark.parametrize("kind", ["one", "memory", *KINDS])
+def test_what_breaks_at_a_growth_is_what_the_pool_or_the_budget_has(kind):
     for scenario, plan in drawn(kind)[:15]:
         bought = deployed_of(plan, scenario)
         for breach in breaches_of(bought):
