@@ -30,7 +30,7 @@ from planner.optimise import optimise
 from planner.question import Solution
 from planner.report import chart_compared
 from planner.report.compared import TITLE, comparison_report, comparison_view, without_charts
-from planner.report.compared_words import verdicts
+from planner.report.compared_words import per_cent, verdicts
 from planner.report.page import drawings_of, html, markdown
 from planner.schema.comparison import Comparison
 from planner.schema.scenario import Stock
@@ -539,6 +539,21 @@ def test_a_partial_loss_names_what_breaks_and_whether_the_demand_holds():
     assert 0 < lost.rate_share < 1
     assert f"one gpu server leaves A {100 * lost.rate_share:.3g} % of its rate" in text
     assert "breaks first; the demand is not met" in text
+
+
+def test_several_designs_lose_together_what_the_words_say():
+    looked = 0
+    for case in drawn("shares")[:8]:
+        found = comparison_of(case, case)
+        text = " ".join(verdicts(found))
+        for lost in found.a.servers_lost:
+            known = [left.rate_share for left in lost.workloads]
+            if lost.breach is None or None in known:
+                continue
+            left = f"{per_cent(min(known))} of its rate (" if min(known) else "nothing of its rate"
+            assert left in text
+            looked += len(found.a.plan.deployments) > 1
+    assert looked
 
 
 def test_plans_of_different_workloads_are_told_apart():

@@ -15,6 +15,7 @@ from planner.schema.scenario import Scenario
 from planner.solve import Settings, solve
 from planner.words import Objective
 
+_NOTHING_BREAKS = "nothing breaks at any growth"
 GROWTHS = (0.10, 0.25, 0.50)
 NO_POWER = doc.PowerByBasis(forward=None, average=None, provisioned=None)
 
@@ -41,7 +42,7 @@ def growth_of(plan: doc.Plan, scenario: Scenario, settings: Settings) -> Growth 
         carried=first,
         breaches=tuple(one for one in breaches if one.at_growth == first),
         steps=tuple(steps),
-        reason=SLOTS if slots else None,
+        reason=SLOTS if slots else None if breaches else _NOTHING_BREAKS,
     )
 
 

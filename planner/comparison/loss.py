@@ -41,9 +41,14 @@ def replicas_left(pool: PoolUse, devices_lost: float, whole: bool) -> float:
     return float(math.floor(left + COUNT_TOLERANCE * max(1.0, left))) if whole else left
 
 
+def coverage(pool: PoolUse, devices_lost: float, whole: bool) -> float:
+    """Give the replicas that are left per replica needed, infinite where none is: a phase that takes no time."""
+    return replicas_left(pool, devices_lost, whole) / pool.need if pool.need > 0 else math.inf
+
+
 def share_left(pool: PoolUse, devices_lost: float, whole: bool) -> float:
     """Give the share of its rates that a pool still serves, within max_utilization and memory."""
-    share = replicas_left(pool, devices_lost, whole) / pool.need
+    share = coverage(pool, devices_lost, whole)
     return 1.0 if share >= 1.0 - TOLERANCE else share
 
 
@@ -61,10 +66,7 @@ def _lost(deployed: Deployed, device: str) -> ServerLost:
         return _not_counted(device)
     scenario, whole = deployed.scenario, deployed.scenario.counts == "integer"
 
-    def ratio(pool: PoolUse) -> float:
-        return replicas_left(pool, server_of(scenario, pool).devices, whole) / pool.need
-
-    worst = min(pools, key=ratio)
+    worst = min(pools, key=lambda pool: coverage(pool, server_of(scenario, pool).devices, whole))
     server = server_of(scenario, worst)
     left, share = replicas_left(worst, server.devices, whole), share_left(worst, server.devices, whole)
     return ServerLost(

@@ -321,30 +321,39 @@ def _loss(side: Side, name: str) -> str | None:
     hurt = [one for one in counted if not one.serves]
     if not hurt:
         return f"{name} keeps its whole rate whichever one server is lost"
-    whole = [one.device for one in counted if one.serves]
-    stopped = [one for one in hurt if one.rate_share == 0 and not _several(side)]
-    parts = [(_either([one.device for one in stopped]), "nothing of its rate")] if stopped else []
-    parts += [(one.device, _partly(one, side)) for one in hurt if one not in stopped]
-    parts += [(_either(whole), "its whole rate")] if whole else []
+    parts = _told_together([(one.device, _left(one, side)) for one in counted])
     told = [f"one {what} server leaves {'it' if k else name} {left}" for k, (what, left) in enumerate(parts)]
     return f"losing {', '.join(told)}"
 
 
-def _either(names: list[str]) -> str:
-    return " or ".join(names)
+def _told_together(parts: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Join the device types whose loss leaves the same."""
+    same: dict[str, list[str]] = {}
+    for device, left in parts:
+        same.setdefault(left, []).append(device)
+    return [(" or ".join(devices), left) for left, devices in same.items()]
 
 
-def _partly(lost: ServerLost, side: Side) -> str:
-    """Say what is left where a server takes a part of the rate, or the rate of some of the workloads."""
-    if lost.rate_share == 0:
-        gone = [left.workload for left in lost.workloads if left.rate_share == 0]
-        return f"nothing of the rate of {_either(gone)}" if gone else "nothing of its rate"
-    assert lost.breach is not None  # what is not wholly served breaks something
-    hit = dict.fromkeys(member.workload for member in lost.phases)
-    served = {one.workload for one in side.plan.deployments}
-    whose = "its rate" if hit.keys() == served else f"the rate of {joined(list(hit))}"
+def _left(lost: ServerLost, side: Side) -> str:
+    """Say how much of which rate is left."""
+    if lost.breach is None:
+        return "its whole rate"
+    share, whose = _share_left(lost, side)
+    if share == 0:
+        return f"nothing of {whose}"
     breaks = breach_words(lost.breach, _several(side))
-    return f"{per_cent(lost.rate_share or 0.0)} of {whose} ({breaks} breaks first{_demand_words(lost)})"
+    return f"{per_cent(share)} of {whose} ({breaks} breaks first{_demand_words(lost)})"
+
+
+def _share_left(lost: ServerLost, side: Side) -> tuple[float, str]:
+    """Give the share that is left, and whose: of workloads by what is left to them where that is known."""
+    known = [(left.rate_share, left.workload) for left in lost.workloads if left.rate_share is not None]
+    if len(known) < len(lost.workloads):
+        return lost.rate_share or 0.0, "the rate of one of its designs"
+    least = min(share for share, _ in known)
+    if not _several(side):
+        return least, "its rate"
+    return least, f"the rate of {' or '.join(name for share, name in known if share <= least * (1 + _NEAR))}"
 
 
 def _demand_words(lost: ServerLost) -> str:
