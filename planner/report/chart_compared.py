@@ -68,7 +68,7 @@ def loss_chart(comparison: Comparison) -> Chart | None:
         if lost.rate_share is not None
     ]
     caption = "Rate left of the designs whose pool loses one server of the type, where that hurts most."
-    return _chart("server-lost", "One server lost", caption, "rate left [%]", bars, least=100.0)
+    return _chart("server-lost", "Rate left without one server", caption, "rate left [%]", bars, least=100.0)
 
 
 def _sides(comparison: Comparison) -> Iterable[tuple[str, Side]]:

@@ -277,7 +277,7 @@ def conflicts(comparison: Comparison) -> Table | None:
     rows = tuple(
         (
             *(name, f"+{per_cent(step.growth)}", _conflict_name(side, one), in_unit(one.asked, one.unit)),
-            *(in_unit(one.achievable, one.unit), "yes" if one.suffices else "no" if one.holding else "whatever else"),
+            *(in_unit(one.achievable, one.unit), "yes" if one.suffices else "no"),
         )
         for name, side, step in _steps(comparison)
         for one in step.anew.infeasibility
@@ -285,14 +285,15 @@ def conflicts(comparison: Comparison) -> Table | None:
     headers = ("plan", "demand", "limit", "asked", "nearest achievable", "suffices")
     note = (
         "The smallest set of limits that no plan meets together. Nearest: with the others as they are; it suffices"
-        " where moving this one alone gives a plan. Whatever else: no design is better, with no other limit at all."
+        " where moving this one alone gives a plan. Alone: what no design exceeds with no other limit at all."
     )
     return Table(CONFLICTS, headers, rows, left=3, note=note) if rows else None
 
 
 def _conflict_name(side: Side, conflict: Conflict) -> str:
     where = conflict.device or conflict.rack or (conflict.workload if _several(side) else None)
-    return LIMIT_WORDS[conflict.limit] + (f", {where}" if where else "")
+    alone = "" if conflict.holding else ", alone"
+    return LIMIT_WORDS[conflict.limit] + (f", {where}" if where else "") + alone
 
 
 def basis_of(side: Side) -> str:
