@@ -292,7 +292,7 @@ def conflicts(comparison: Comparison) -> Table | None:
 
 def _conflict_name(side: Side, conflict: Conflict) -> str:
     where = conflict.device or conflict.rack or (conflict.workload if _several(side) else None)
-    alone = "" if conflict.holding else ", alone"
+    alone = "" if conflict.holding or conflict.suffices or conflict.limit == "memory" else ", alone"
     return LIMIT_WORDS[conflict.limit] + (f", {where}" if where else "") + alone
 
 

@@ -116,7 +116,7 @@ def _question(comparison: Comparison) -> str:
     catalog = sum(one.key.startswith("catalog.") for one in changes)
     names = [side.plan.scenario for side in (comparison.a, comparison.b)]
     whose = "" if names[0] == names[1] else f"A is of {names[0]}, B of {names[1]}; "
-    return f"{whose}the questions differ in {len(changes)} fields, {catalog} of them in the catalog"
+    return f"{whose}the questions differ in {len(changes)} fields, {catalog or 'none'} of them in the catalog"
 
 
 def _yield(comparison: Comparison) -> str:
