@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from planner.report.compared_words import (
+    both_words,
     breach_words,
     headroom_name,
     nearest_words,
     per_cent,
     place_words,
     pool_words,
-    value_words,
 )
 from planner.report.numbers import LIMIT_WORDS, figure, in_unit, percent, signed
 from planner.report.sentences import phase_words
@@ -52,15 +52,10 @@ def question(comparison: Comparison) -> Table | None:
     changes = comparison.question
     if not changes:
         return None
-    rows = tuple((one.key, _short(one.a), _short(one.b)) for one in changes[:MOST_FIELDS])
+    rows = tuple((one.key, *both_words(one, _LONGEST_VALUE)) for one in changes[:MOST_FIELDS])
     more = len(changes) - len(rows)
     note = f"{len(changes)} fields differ; {more} more of them stand in the JSON document." if more else ""
     return Table("What is asked", ("field", "A", "B"), rows, left=3, note=note)
-
-
-def _short(value: object) -> str:
-    text = value_words(value)
-    return text if len(text) <= _LONGEST_VALUE else text[: _LONGEST_VALUE - 1] + "…"
 
 
 def _pair_row(name: str, pair: Pair, unit: str = "", scale: float = 1.0) -> tuple[str, ...]:

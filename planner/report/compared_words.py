@@ -12,6 +12,7 @@ from planner.schema.comparison import (
     Comparison,
     Drafting,
     DraftingChange,
+    FieldChange,
     Growth,
     GrowthStep,
     HeadroomChange,
@@ -24,6 +25,7 @@ from planner.schema.comparison import (
 
 _NEAR = 1e-6
 _MOST_NAMED = 3
+_LONGEST_VALUE = 40
 _SHOWN_GROWTH = 0.25
 _EACH = "each"
 
@@ -101,18 +103,30 @@ def value_words(value: object) -> str:
         if any(isinstance(one, (dict, list)) for one in value):
             return f"[{len(value)} entries]"
         return ", ".join(map(value_words, value)) or "none"
-    return figure(value) if isinstance(value, float) else str(value)
+    return figure(value) if isinstance(value, float) else str(value) or "–"
+
+
+def both_words(change: FieldChange, longest: int) -> tuple[str, str]:
+    """Write both values of a field, no longer than that; in full digits where they would look the same.
+
+    >>> both_words(FieldChange(key="pue", a=1.00001, b=1.0), 16)
+    ('1.00001', '1.0')
+    """
+    words = [value_words(change.a), value_words(change.b)]
+    if words[0] == words[1]:
+        words = [str(change.a), str(change.b)]
+    a, b = (text if len(text) <= longest else text[: longest - 1] + "…" for text in words)
+    return a, b
 
 
 def _question(comparison: Comparison) -> str:
     changes = comparison.question
     if not changes:
         return "both ask the same question"
-    told = (f"{one.key} is {value_words(one.a)} in A and {value_words(one.b)} in B" for one in changes)
-    if len(changes) == 1:
-        return f"the questions differ in one field: {next(told)}"
     if len(changes) <= _MOST_NAMED:
-        return f"the questions differ in {len(changes)} fields: {'; '.join(told)}"
+        values = ((one.key, *both_words(one, _LONGEST_VALUE)) for one in changes)
+        told = "; ".join(f"{key} is {a} in A and {b} in B" for key, a, b in values)
+        return f"the questions differ in {'one field' if len(changes) == 1 else f'{len(changes)} fields'}: {told}"
     catalog = sum(one.key.startswith("catalog.") for one in changes)
     names = [side.plan.scenario for side in (comparison.a, comparison.b)]
     whose = "" if names[0] == names[1] else f"A is of {names[0]}, B of {names[1]}; "
