@@ -18,6 +18,7 @@ from planner.fleet import (
     house,
     pool_uses,
     power_w,
+    serving_replicas,
     usd_per_hour,
 )
 from planner.limits import Limit, limits_of, value_of
@@ -288,7 +289,7 @@ def memory_rows(deployed: Deployed) -> tuple[doc.LimitRow, ...]:
     """Write how full the memory of each pool is, in sequences of its phases; binding where it sizes the pool."""
     rows = []
     for pool in deployed.pools:
-        serving = pool.replicas - deployed.scenario.servers.spare_replicas
+        serving = serving_replicas(deployed, pool)
         for member in pool.members:
             if member.memory_need > 0:
                 rows.append(_memory_row(deployed, pool, member, serving))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from planner.assemble import deploy, limit_values, power_document
-from planner.fleet import Deployed
+from planner.fleet import Deployed, serving_replicas
 from planner.limits import TOLERANCE, Limit
 from planner.schema import documents as doc
 from planner.schema.scenario import AcceptanceCase
@@ -28,8 +28,7 @@ def in_case(deployed: Deployed, case: AcceptanceCase) -> Deployed | None:
 
 def carried_share(deployed: Deployed) -> float:
     """Share of the rates that the replicas at work carry and hold, spares left out: below 1 they are too few."""
-    spares = deployed.scenario.servers.spare_replicas
-    return min((pool.replicas - spares) / pool.need for pool in deployed.pools)
+    return min(serving_replicas(deployed, pool) / pool.need for pool in deployed.pools)
 
 
 def violated(deployed: Deployed, share: float) -> tuple[Limit, ...]:

@@ -22,7 +22,16 @@ from planner.assemble import (
 )
 from planner.cases import case_documents
 from planner.evaluate import Design, request_metrics
-from planner.fleet import COUNT_TOLERANCE, Deployed, PoolUse, Racked, device_counts, devices_per_unit, shared_sequences
+from planner.fleet import (
+    COUNT_TOLERANCE,
+    Deployed,
+    PoolUse,
+    Racked,
+    device_counts,
+    devices_per_unit,
+    serving_replicas,
+    shared_sequences,
+)
 from planner.limits import TOLERANCE
 from planner.options import CostTable, Option, models_of, speculations_of
 from planner.payoff import payoffs
@@ -183,12 +192,12 @@ def _badly_housed(deployed: Deployed) -> list[str]:
 
 
 def _unfilled_batches(deployed: Deployed) -> list[str]:
-    servers = deployed.scenario.servers
+    fill = deployed.scenario.servers.min_batch_fill
     return [
-        f"min_batch_fill: {pool.name} is filled to {pool.busy / (pool.replicas - servers.spare_replicas):.3g}"
+        f"min_batch_fill: {pool.name} is filled to {pool.busy / serving_replicas(deployed, pool):.3g}"
         for pool in deployed.pools
         if any(member.phase in STEP_PHASES for member in pool.members)
-        and pool.busy < servers.min_batch_fill * (pool.replicas - servers.spare_replicas) * (1 - TOLERANCE)
+        and pool.busy < fill * serving_replicas(deployed, pool) * (1 - TOLERANCE)
     ]
 
 

@@ -287,6 +287,11 @@ class Deployed:
     racks: Racked
 
 
+def serving_replicas(deployed: Deployed, pool: PoolUse) -> float:
+    """Replicas of a pool that serve, its spares left out."""
+    return pool.replicas - deployed.scenario.servers.spare_replicas
+
+
 def house(scenario: Scenario, pools: Sequence[PoolUse], offered: Racked) -> Racked:
     """Take from the racks on offer no more units than the devices need: the last ones stay empty."""
     housed: Racked = {}

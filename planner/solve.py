@@ -50,8 +50,9 @@ def _no_tick(_: str) -> None:
 class Settings:
     """How to solve: a limit on the solver's time, what made the scenario, and who is told of the progress.
 
-    ``plain``: the plan comes from the whole program, with nothing reduced beforehand. ``alternatives``: how many plans
-    with other placements are wanted.
+    ``plain``: the plan comes from the whole program, with nothing reduced beforehand. ``explain``: off, a plan comes
+    without what moving its limits buys and without baselines. ``alternatives``: how many plans with other placements
+    are wanted.
     """
 
     time_limit_s: float | None = None
@@ -59,6 +60,7 @@ class Settings:
     command: str | None = None
     tick: Callable[[str], None] = _no_tick
     plain: bool = False
+    explain: bool = True
     alternatives: int = 0
 
     def left(self, start: float) -> Callable[[], float | None]:
@@ -152,12 +154,12 @@ def _plan(
     deployed = fill_budgets(deploy(scenario, solution.designs, tables, solution.racks), tables)
     value = objective_value(deployed)
     assert value is not None  # figures that the objective needs were required
-    proven, left = solution.status == "optimal", settings.left(start)
-    limits = _limits(scenario, tables, deployed, value, proven, settings.tick, left)
+    explained, left = solution.status == "optimal" and settings.explain, settings.left(start)
+    limits = _limits(scenario, tables, deployed, value, explained, settings.tick, left)
     plan = _document(scenario, tables, deployed, solution, limits).replace(
-        baselines=whatif.baselines(scenario, tables, settings.tick, left) if proven else (),
+        baselines=whatif.baselines(scenario, tables, settings.tick, left) if explained else (),
         alternatives=_alternatives(scenario, tables, solution, value, settings, left),
-        robustness=_robustness(scenario, deployed, value, settings, left),
+        robustness=_robustness(scenario, deployed, value, settings, left) if settings.explain else None,
         assumptions=assumptions_of(scenario, {pool.device for pool in deployed.pools}),
         warnings=warnings_of(scenario),
         provenance=provenance(settings, start, solver_of(solution, settings.plain)),
@@ -280,12 +282,12 @@ def _limits(
     tables: dict[str, CostTable],
     deployed: Deployed,
     reached: float,
-    proven: bool,
+    explained: bool,
     tick: Callable[[str], None],
     left: Callable[[], float | None],
 ) -> tuple[doc.LimitRow, ...]:
     values = limit_values(deployed)
-    if proven:
+    if explained:
         rows = whatif.limit_rows(scenario, tables, values, reached, tick, left)
         return (*rows, *memory_rows(deployed))
     unproven = (limit_row(limit, value, limit.is_met_exactly(value) or None) for limit, value in values)

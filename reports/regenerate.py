@@ -28,6 +28,13 @@ REPORTS = {
     "reference-high-energy-prefill": "plan report --scenario reference-high-energy-prefill",
     "llama-70b-chat": "plan report --budget-kw 50 --min-tps 100",
 }
+# Plans that a documented review sets side by side, by the folder that holds each.
+REVIEWED = {
+    "before": "plan --budget-kw 50 --min-tps 100",
+    "after": "plan --budget-kw 60 --min-tps 100",
+    "slower": "plan --scenario reference --budget-kw 50 --min-tps 100",
+    "faster": "plan --scenario reference --budget-kw 60 --min-tps 120",
+}
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 # Tables in docs/scenarios.md: the command of every row.
@@ -96,7 +103,17 @@ def fresh() -> dict[Path, str]:
 
 def _shown(match: re.Match[str]) -> str:
     command = match[1]
-    return f"<!-- output: {command} -->\n```text\n$ {command}\n\n{output_of(command)}```\n"
+    output = _review_of(command) if command.startswith("plan review ") else output_of(command)
+    return f"<!-- output: {command} -->\n```text\n$ {command}\n\n{output}```\n"
+
+
+def _review_of(command: str) -> str:
+    """Run a review where the plans that it names have just been made."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, made_by in REVIEWED.items():
+            if f"{name}/plan.json" in command.split():
+                output_of(f"{made_by} --output {name}", folder=Path(folder))
+        return output_of(command, folder=Path(folder))
 
 
 def _table(match: re.Match[str]) -> str:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from planner.cli import run
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = {path.parent.name: path for path in sorted((ROOT / "reports").glob("*/report.html"))}
 FLAGS = (
@@ -52,7 +54,7 @@ def browser():
 
 @pytest.fixture
 def opened(browser):
-    """A function that opens a report offline; in the end nothing may have failed or asked for the network."""
+    """A function that opens a report or a page offline; in the end nothing may have failed or asked for the network."""
     contexts, failures = [], []
 
     def open_page(name, width=1280, scheme="light", **more):
@@ -66,7 +68,7 @@ def opened(browser):
         page.on(
             "request", lambda request: failures.append(request.url) if not request.url.startswith("file:") else None
         )
-        page.goto(PAGES[name].as_uri())
+        page.goto(PAGES.get(name, name).as_uri())
         return page
 
     yield open_page
@@ -178,3 +180,42 @@ def test_it_prints(opened):
     pdf = page.pdf(format="A4", print_background=True)
     assert pdf.startswith(b"%PDF")
     assert 4 <= pdf.count(b"/Type /Page\n") + pdf.count(b"/Type /Page>") + pdf.count(b"/Type /Page ") <= 14
+
+
+# --------------------------------------------------------------------------------------- two plans side by side
+
+
+@pytest.fixture(scope="module")
+def comparison(tmp_path_factory):
+    """A page of a review of two plans that are under stress."""
+    folder = tmp_path_factory.mktemp("review")
+    for name, kw in (("before", "50"), ("after", "60")):
+        assert run(["--budget-kw", kw, "--min-tps", "100", "--output", str(folder / name)]) == 0
+    plans = [str(folder / name / "plan.json") for name in ("before", "after")]
+    assert run(["review", *plans, "--output", str(folder)]) == 0
+    return folder / "review.html"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 400])
+def test_a_comparison_is_drawn_and_fits(opened, comparison, width, scheme):
+    page = opened(comparison, width, scheme)
+    drawings = page.locator("figure svg:visible")
+    assert drawings.count() == page.locator("figure").count() == 3
+    for drawing in drawings.all():
+        box = drawing.bounding_box()
+        assert 200 < box["width"] <= width
+        assert (
+            drawing.locator("path[aria-label*='A: ']").count() == drawing.locator("path[aria-label*='B: ']").count() > 0
+        )
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.evaluate(LOOK, SMALLEST_PX) == [[], []]
+
+
+def test_hovering_over_a_comparison_tells_whose_a_bar_is(opened, comparison):
+    page = opened(comparison)
+    bar = page.locator("#power .wide path[aria-label*='B: ']").first
+    bar.scroll_into_view_if_needed()
+    box = bar.bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    assert bar.get_attribute("aria-label") in page.locator("#tip").inner_text()

@@ -39,6 +39,7 @@ HELPS = {
     "evaluate": ["evaluate"],
     "pareto": ["pareto"],
     "report": ["report"],
+    "review": ["review"],
     "profile": ["profile"],
     "validate": ["validate"],
     "catalog": ["catalog"],

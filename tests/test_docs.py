@@ -65,11 +65,21 @@ def look_up(document, path):
     return document
 
 
-def test_committed_samples_and_shown_outputs_are_fresh():
+def regenerate():
     spec = importlib.util.spec_from_file_location("regenerate", ROOT / "reports" / "regenerate.py")
-    regenerate = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(regenerate)
-    assert regenerate.stale() == [], "run: python reports/regenerate.py"
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_committed_samples_and_shown_outputs_are_fresh():
+    assert regenerate().stale() == [], "run: python reports/regenerate.py"
+
+
+def test_the_plans_of_a_shown_review_stand_above_it():
+    text = (ROOT / "docs" / "review.md").read_text(encoding="utf-8")
+    for name, command in regenerate().REVIEWED.items():
+        assert text.index(f"$ {command} --output {name}\n") < text.index(f"{name}/plan.json")
 
 
 def linked_names(page):
@@ -82,9 +92,10 @@ def test_links_lead_somewhere(page):
         assert (page.parent / target).exists(), target
 
 
-def test_every_function_named_on_the_model_page_exists():
-    names = linked_names(ROOT / "docs" / "model.md")
-    assert len(names) > 30
+@pytest.mark.parametrize(("page", "least"), [("model.md", 30), ("review.md", 6)])
+def test_every_function_named_on_a_page_exists(page, least):
+    names = linked_names(ROOT / "docs" / page)
+    assert len(names) >= least
     for name in names:
         module, _, attribute = name.strip("`").rpartition(".")
         assert hasattr(importlib.import_module(module), attribute), name

@@ -33,7 +33,7 @@ LAYERS = [
     {"planner.solve"},
     {"planner.given", "planner.front", "planner.explain"},
     {"planner.search"},
-    {"planner.review"},
+    {"planner.review", "planner.comparison"},
     {"planner.cli", "planner.fit"},
     {"planner.__main__"},
 ]
@@ -52,6 +52,7 @@ INSIDE = {
         "explanation",
         "front",
         "review",
+        "comparison",
         "validation",
     ],
     "planner.read": ["yaml_tree", "library", "locate", "overrides", "load", "measurements"],
@@ -61,6 +62,7 @@ INSIDE = {
     "planner.search": ["fields", "space", "inner", "storage", "sampler", "study", "recipe"],
     "planner.roofline": ["arrays", "counts", "hardware", "memory", "power", "passes", "option"],
     "planner.validate": ["predict", "summary"],
+    "planner.comparison": ["bought", "changes", "loss", "growth", "recipe"],
     "planner.review": ["curves", "ways", "roofs", "recipe"],
     "planner.report": [
         *(
@@ -79,6 +81,7 @@ INSIDE = {
         ),
         *("vega", "chart_ways", "chart_front", "chart_curves", "chart_fleet", "chart_search", "charts"),
         *("draw", "sections", "points", "page"),
+        *("compared_words", "compared_tables", "chart_compared", "compared"),
     ],
 }
 

@@ -18,6 +18,7 @@ _SUBCOMMANDS = {
     "pareto": ("planner.cli.pareto", "The front of interactivity against energy per output token."),
     "report": ("planner.cli.report", "A report for a review: one web page, Markdown, numbers, figures."),
     "explain": ("planner.cli.explain", "Why a plan is as it is: limits, runners-up, conflicts."),
+    "review": ("planner.cli.review", "Two plans side by side: what changed, headroom, one server lost, demand grown."),
     "profile": ("planner.cli.profile", "What one phase costs on one option, by the roofline."),
     "validate": ("planner.cli.validate", "Compare your own measurements with the model."),
     "catalog": ("planner.cli.catalog", "List and show what exists: devices, models, proposers."),

@@ -56,7 +56,7 @@ def answer(
     require_output(output)
     with progress() as tick:
         loaded = load_asked(scenario, sets, places, flags)
-        settings = Settings(time_limit_s, loaded.digests, command_line(), tick, plain, alternatives)
+        settings = Settings(time_limit_s, loaded.digests, command_line(), tick, plain=plain, alternatives=alternatives)
         plan = interruptible(lambda: solve(loaded.scenario, settings))
     tell_warnings(plan.warnings)
     deliver(plan, plan_view(plan), "plan", as_json, output)

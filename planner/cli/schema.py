@@ -14,6 +14,7 @@ _DOCUMENTS = {
     "front": ("planner.schema.front", "Front"),
     "explanation": ("planner.schema.explanation", "Explanation"),
     "review": ("planner.schema.review", "Review"),
+    "comparison": ("planner.schema.comparison", "Comparison"),
 }
 
 
@@ -23,7 +24,7 @@ _DOCUMENTS = {
 def command(document: str, as_json: bool, output: str | None) -> None:
     """Print the JSON Schema of a document that phaseplan reads or writes.
 
-    DOCUMENT is catalog or scenario (read), plan, evaluation, front, explanation or review (written).
+    DOCUMENT is catalog or scenario (read), plan, evaluation, front, explanation, review or comparison (written).
     """
     import json
     from importlib import import_module
