@@ -1,0 +1,179 @@
+"""The recipe: answer the question, move every number, look for crossings, by one process or by several."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from threading import Event
+
+from planner.assemble import objective_document
+from planner.assumptions import assumptions_of, warnings_of
+from planner.schema import sensitivity as doc
+from planner.schema.scenario import Scenario
+from planner.sensitivity.answers import Asker
+from planner.sensitivity.crossings import crossings_of
+from planner.sensitivity.moves import Moving, elasticity, move_of, not_moved
+from planner.sensitivity.numbers import Found, numbers_of
+from planner.solve import Settings, provenance, solver_of
+from planner.whatif import conflicts
+
+Told = Callable[[int], None]
+
+_POLL_S = 0.2
+
+
+@dataclass(frozen=True)
+class How:
+    """How to look: by how many per cent numbers are moved, how far crossings are looked for, by how many processes.
+
+    ``shortcuts`` off: every answer is found from scratch.
+    """
+
+    percent: float = 10.0
+    span: float = 4.0
+    workers: int = 1
+    shortcuts: bool = True
+
+
+@dataclass(frozen=True)
+class Looking:
+    """A question that has an answer, and the numbers to move."""
+
+    asker: Asker
+    how: How
+    settings: Settings
+    numbers: tuple[Found, ...]
+    start: float
+
+    @classmethod
+    def of(cls, scenario: Scenario, how: How, settings: Settings) -> Looking:
+        """Answer the question as it stands.
+
+        Raises
+        ------
+        InputError
+            If it cannot be answered.
+        """
+        start = time.perf_counter()
+        asker = Asker(scenario, settings.time_limit_s, how.shortcuts)
+        return cls(asker, how, settings, numbers_of(scenario), start)
+
+    @property
+    def has_an_answer(self) -> bool:
+        """Whether there is a proven plan to compare with."""
+        return self.asker.base.status == "optimal"
+
+    def run(self, told: Told, stop: Event | None = None) -> doc.Sensitivity:
+        """Move every number, and give the document; what is not done when it is stopped is left out."""
+        found: list[doc.Number | None] = [None] * len(self.numbers)
+        stop = stop or Event()
+        for done, (index, number) in enumerate(self._each(stop), start=1):
+            found[index] = number
+            told(done)
+        return self._document([number for number in found if number is not None])
+
+    def _each(self, stop: Event) -> Iterator[tuple[int, doc.Number]]:
+        if not self.has_an_answer:
+            return
+        if self.how.workers > 1 and len(self.numbers) > 1:
+            yield from _by_several(self.asker, self.how, self.numbers, stop)
+            return
+        for index, number in enumerate(self.numbers):
+            if stop.is_set():
+                return
+            yield index, looked_at(self.asker, number, self.how)
+
+    def _document(self, numbers: Sequence[doc.Number]) -> doc.Sensitivity:
+        asker, solution = self.asker, self.asker.solution
+        scenario = asker.scenario
+        infeasible = solution.status == "infeasible"
+        return doc.Sensitivity(
+            scenario=scenario.name,
+            status=solution.status,
+            objective=objective_document(scenario, solution.value, solution.best_bound, solution.gap),
+            choices=asker.base.choices,
+            percent=self.how.percent,
+            span=self.how.span,
+            numbers=tuple(sorted(numbers, key=_effect, reverse=True)),
+            infeasibility=conflicts(scenario, asker.tables) if infeasible else (),
+            assumptions=assumptions_of(scenario),
+            warnings=warnings_of(scenario),
+            base_command=self.settings.command,
+            provenance=provenance(self.settings, self.start, solver_of(solution)),
+        )
+
+
+def _effect(number: doc.Number) -> tuple[bool, float]:
+    """Order numbers by their largest effect: a plan that is not possible any more is the largest."""
+    moves = (number.low, number.high)
+    return (
+        any(move.status == "infeasible" for move in moves),
+        max(abs(move.relative_change or 0.0) for move in moves),
+    )
+
+
+def looked_at(asker: Asker, number: Found, how: How) -> doc.Number:
+    """Move one number to both sides and look for its crossings."""
+    scanned, crossings = None, ()
+    low = high = not_moved(number)
+    if number.refused is None:
+        moving, step = Moving(asker, number), how.percent / 100.0
+        scanned, crossings = crossings_of(moving, how.span, step)
+        low, high = (move_of(moving, number.moved(1.0 + sign * step)) for sign in (-1.0, 1.0))
+    return doc.Number(
+        key=number.key,
+        unit=number.unit,
+        value=float(number.value),
+        whole=number.whole,
+        low=low,
+        high=high,
+        elasticity=elasticity(asker.base.value, number, low, high),
+        scanned=scanned,
+        crossings=crossings,
+    )
+
+
+# ----------------------------------------------------------------------------------------------- several processes
+
+_asker: Asker | None = None
+_how: How | None = None
+
+
+def _begin(scenario: Scenario, how: How, time_limit_s: float | None) -> None:
+    """Make a process ready; Ctrl-C is the business of the process that started it."""
+    global _asker, _how  # noqa: PLW0603
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _asker, _how = Asker(scenario, time_limit_s, how.shortcuts), how
+
+
+def _look(task: tuple[int, Found]) -> tuple[int, doc.Number]:
+    assert _asker is not None
+    assert _how is not None
+    return task[0], looked_at(_asker, task[1], _how)
+
+
+def _by_several(asker: Asker, how: How, numbers: Sequence[Found], stop: Event) -> Iterator[tuple[int, doc.Number]]:
+    """Share the numbers among processes; each answers on its own, so that their number changes nothing."""
+    context = multiprocessing.get_context("spawn")
+    count = min(how.workers, len(numbers))
+    with context.Pool(count, _begin, (asker.scenario, how, asker.time_limit_s)) as pool:
+        results = pool.imap_unordered(_look, enumerate(numbers))
+        for _ in numbers:
+            found = None
+            while found is None:
+                try:
+                    found = results.next(_POLL_S)
+                except multiprocessing.TimeoutError:
+                    if stop.is_set():
+                        return
+            yield found
+
+
+def cores() -> int:
+    """Give the number of cores that this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
