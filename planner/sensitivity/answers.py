@@ -4,23 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-
 from planner.errors import InputError
 from planner.evaluate import Design
 from planner.fields import changed
 from planner.optimise import optimise
-from planner.options import CostTable
 from planner.question import Solution, is_maximized, question_of
 from planner.rates import require_answerable, require_figures
 from planner.schema.scenario import Scenario
 from planner.schema.sensitivity import MoveStatus
-from planner.sensitivity.costs import Reads, Tables, comparable, costed, reads_of, recosted
+from planner.sensitivity.costs import Reads, Tables, comparable, costed, reads_of, recosted, trimmed
 from planner.sensitivity.numbers import Path
 from planner.sensitivity.placements import Choices, choices_of, kept, placement
 from planner.solve import require_options
-from planner.structure.least import sliced
-from planner.words import PHASES
 
 # Values of the same objective that differ by no more, relatively, are equal: what bisection and the solver leave open.
 _EQUAL = {"structure": 1e-8, "program": 2e-6}
@@ -78,6 +73,7 @@ class Asker:
     """
 
     def __init__(self, scenario: Scenario, time_limit_s: float | None = None, shortcuts: bool = True) -> None:
+        scenario = trimmed(scenario) if shortcuts else scenario
         self.scenario, self.time_limit_s, self.shortcuts = scenario, time_limit_s, shortcuts
         self.tables = costed(scenario)
         _require(scenario, self.tables)
@@ -90,16 +86,16 @@ class Asker:
         """Give what is known before anything was asked: the question as it stands."""
         return Ceilings([self.reads])
 
-    def ask(self, path: Path, value: float, ceilings: Ceilings) -> Asked:
-        """Answer with the number at a path set to a value."""
+    def ask(self, path: Path, value: float, ceilings: Ceilings, likely: Answer | None = None) -> Asked:
+        """Answer with the number at a path set to a value; ``likely``: an answer whose designs are likely good."""
         try:
             moved = changed(self.scenario, path, value)
             require_answerable(moved)
-            tables = recosted(moved, path, self.tables) if self.shortcuts else costed(moved)
+            tables = recosted(moved, path, self.scenario, self.tables) if self.shortcuts else costed(moved)
             _require(moved, tables)
         except InputError as error:
             return Asked(self.scenario, self.tables, Answer("not_moved", reason="; ".join(error.problems)))
-        return Asked(moved, tables, self._answer(moved, tables, path, ceilings))
+        return Asked(moved, tables, self._answer(moved, tables, path, ceilings, likely or self.base))
 
     def takes(self, path: Path, value: float) -> bool:
         """Whether the scenario is valid with a value, whatever its answer."""
@@ -109,31 +105,21 @@ class Asker:
             return False
         return True
 
-    def _answer(self, moved: Scenario, tables: Tables, path: Path, ceilings: Ceilings) -> Answer:
+    def _answer(self, moved: Scenario, tables: Tables, path: Path, ceilings: Ceilings, likely: Answer) -> Answer:
         if not self.shortcuts or self.base.status != "optimal":
             return self._answer_of(moved, self._solution(moved, tables))
         reads = reads_of(moved, tables, self.base.designs) if comparable(moved, path) else None
         if reads is not None and ceilings.cover(reads):
             return self.base
-        answer = self._answer_of(moved, self._solution(moved, tables, self._reached(moved, tables)))
+        answer = self._answer_of(moved, self._solution(moved, tables, likely=likely.designs))
         if reads is not None and not self.is_better(answer, self.base) and reads.keeps_what_is_used(self.reads):
             ceilings.known.append(reads)
         return answer
 
-    def _reached(self, moved: Scenario, tables: Tables) -> float:
-        """Give the throughput that today's designs still have: known to be reached, so that less is searched."""
-        if moved.objective != "throughput" or self.base.method != "structure":
-            return 0.0
-        only = {name: _only(table, self.base.designs) for name, table in tables.items()}
-        alone = {name: table for name, table in only.items() if table is not None}
-        if len(alone) < len(tables):
-            return 0.0
-        return self._solution(moved, alone).value or 0.0
-
-    def _solution(self, scenario: Scenario, tables: Tables, reached: float = 0.0) -> Solution:
-        question = question_of(scenario)
-        if question.aim == "throughput" and question.rates is None and reached > 0:
-            question = replace(question, reached=reached)
+    def _solution(
+        self, scenario: Scenario, tables: Tables, reached: float = 0.0, likely: tuple[Design, ...] = ()
+    ) -> Solution:
+        question = replace(question_of(scenario), reached=reached, likely=likely)
         return optimise(scenario, tables, question, time_limit_s=self.time_limit_s)
 
     def _answer_of(self, scenario: Scenario, solution: Solution) -> Answer:
@@ -152,7 +138,24 @@ class Asker:
         tables = kept(asked.scenario, asked.tables, self.base.choices)
         if tables is None:
             return Answer("infeasible")
-        return self._answer_of(asked.scenario, self._solution(asked.scenario, tables))
+        likely = self.base.designs if self.shortcuts else ()
+        return self._answer_of(asked.scenario, self._solution(asked.scenario, tables, likely=likely))
+
+    def is_reached_with_todays_placement(self, asked: Asked) -> bool | None:
+        """Whether today's placement is as good as the answer of a moved question; null where that is not proven.
+
+        A throughput is not looked for anew: nothing below the answer's is of interest.
+        """
+        answer, tables = asked.answer, kept(asked.scenario, asked.tables, self.base.choices)
+        if tables is None:
+            return False
+        reached = 0.0
+        if self.shortcuts and answer.value is not None and answer.method == "structure" and self.maximized:
+            reached = answer.value * (1.0 - _EQUAL["structure"])
+        mine = self._answer_of(asked.scenario, self._solution(asked.scenario, tables, reached))
+        if mine.status == "unproven":
+            return None
+        return mine.status == "optimal" and not self.is_better(answer, mine)
 
     def keeps_placement(self, answer: Answer) -> bool:
         """Whether an answer has today's placement."""
@@ -163,6 +166,10 @@ class Asker:
         if one.value is None or other.value is None:
             return one.value is not None
         return self.gain(one, other) > max(_EQUAL[one.method], _EQUAL[other.method])
+
+    def differ(self, one: Answer, other: Answer) -> bool:
+        """Whether either of two answers is better than the other."""
+        return self.is_better(one, other) or self.is_better(other, one)
 
     def gain(self, one: Answer, other: Answer) -> float:
         """Give how much better an answer is than another, relative to the other; negative where it is worse."""
@@ -176,18 +183,3 @@ def _require(scenario: Scenario, tables: Tables) -> None:
     require_answerable(scenario)
     require_figures(scenario, tables)
     require_options(scenario, tables)
-
-
-def _only(table: CostTable, designs: tuple[Design, ...]) -> CostTable | None:
-    """Give the costs of one design alone; null where it is not on offer any more."""
-    design = next(one for one in designs if one.workload == table.workload)
-    if design.speculation not in table.speculations:
-        return None
-    column, keep = table.speculations.index(design.speculation), {}
-    for phase in PHASES:
-        mine = design.options[phase]
-        rows = [[mine is not None and option == mine.bare] for option in table.phases[phase].options]
-        keep[phase] = np.array(rows, dtype=bool).reshape(-1, 1) & np.ones((1, len(table.speculations)), dtype=bool)
-        if mine is not None and not keep[phase].any():
-            return None
-    return sliced(table, keep, np.array([column], dtype=np.intp))

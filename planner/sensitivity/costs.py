@@ -3,7 +3,8 @@
 Two shortcuts rest on this, neither of which changes an answer:
 
 **Only what a number reaches is costed again.** An option's costs depend on its own device type's entry and on no other
-one's, so a device's number moves the rows of that device. Numbers in ``_FREE`` are in no table.
+one's, so a device's number moves the rows of that device; one of a proposer, or of its model, the columns of its drafts.
+Numbers in ``_FREE`` are in no table. A data sheet reaches costs only through the rates that the roofline makes of it.
 
 **What is no better cannot win.** Let what the answer's designs use be untouched, and let everything else be as it was or
 worse: slower, hungrier, dearer, holding fewer sequences, committing fewer tokens, moving more bytes. Then every plan of
@@ -22,11 +23,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.derived import precision_of
+from planner.errors import InputError
 from planner.evaluate import Design
 from planner.measure import Kind, measure_of
 from planner.options import CostTable, Hosted, Option, PhaseCosts, cost_table, speculations_of
-from planner.schema.scenario import Scenario
-from planner.sensitivity.numbers import Path
+from planner.roofline.counts import body_precision
+from planner.roofline.hardware import hardware
+from planner.schema.scenario import Scenario, parse_place
+from planner.sensitivity.numbers import Path, devices_reached, models_reached
 from planner.structure.charges import moved_of
 from planner.words import PHASES, Phase
 
@@ -41,25 +46,59 @@ _FREE_OF_DEVICE = {"provisioned_power_w", "price", "devices_per_host"}
 _FREE_OF_WORKLOAD = {"limits", "mix"}
 
 
+def trimmed(scenario: Scenario) -> Scenario:
+    """Leave out of the catalog what the question does not name or reach: it has no option, and costs time."""
+    catalog = scenario.catalog
+    named = {*devices_reached(scenario), *scenario.limits.inventory, *(scenario.candidates.devices or ())}
+    named |= {device for rack in scenario.servers.racks.values() for device in rack.devices or ()}
+    named |= {parse_place(place)[0] for place in scenario.places.values()}
+    if scenario.transfers is not None:
+        named |= {device for pair in scenario.transfers.pairs for device in pair.split(":")}
+    devices = {name: device for name, device in catalog.devices.items() if name in named}
+    proposers = {name: catalog.proposers[name] for name in scenario.proposers}
+    models = {*models_reached(scenario), *scenario.precisions}
+    models |= {model for device in devices.values() for model in device.profiles}
+    models |= {target for proposer in proposers.values() for target in proposer.acceptance}
+    kept = {name: model for name, model in catalog.models.items() if name in models}
+    return scenario.replace(catalog=catalog.replace(devices=devices, proposers=proposers, models=kept))
+
+
 def costed(scenario: Scenario) -> Tables:
     """Cost every workload of a scenario."""
     return {name: cost_table(scenario, name) for name in scenario.workloads}
 
 
-def recosted(moved: Scenario, path: Path, tables: Tables) -> Tables:
-    """Cost a scenario in which the number at a path was moved, given the tables before."""
+def recosted(moved: Scenario, path: Path, before: Scenario, tables: Tables) -> Tables:
+    """Cost a scenario in which the number at a path was moved, given the scenario and the tables before."""
     if path[0] in _FREE or path[:2] == ("catalog", "links"):
         return tables
     if path[0] == "workloads":
         name = str(path[1])
         return tables if path[2] in _FREE_OF_WORKLOAD else {**tables, name: cost_table(moved, name)}
     if path[:2] == ("catalog", "devices"):
-        if path[3] in _FREE_OF_DEVICE:
+        device = str(path[2])
+        if path[3] in _FREE_OF_DEVICE or (path[3] == "data_sheet" and _rate(moved, device) == _rate(before, device)):
             return tables
-        return {name: _with_device(moved, table, str(path[2])) for name, table in tables.items()}
+        return {name: _with_device(moved, table, device) for name, table in tables.items()}
     if path[:2] == ("catalog", "proposers"):
-        return {name: _with_proposer(moved, table, str(path[2])) for name, table in tables.items()}
+        return {name: _with_proposers(moved, table, [str(path[2])]) for name, table in tables.items()}
+    if path[:2] == ("catalog", "models") and path[2] != moved.target:
+        mine = [name for name in moved.proposers if moved.catalog.proposers[name].model == path[2]]
+        return {name: _with_proposers(moved, table, mine) for name, table in tables.items()}
     return costed(moved)
+
+
+def _rate(scenario: Scenario, device: str) -> list[object]:
+    """Give all that the roofline takes from a device's data sheet: its rates, at every precision in question."""
+    entry, found = scenario.catalog.devices[device], []
+    for model in models_reached(scenario):
+        shape = scenario.catalog.models[model].shape
+        precision = precision_of(scenario, model)
+        try:
+            found.append(hardware(entry, precision, None if shape is None else body_precision(shape, precision)))
+        except InputError as error:
+            found.append(error.problems)
+    return found
 
 
 def _with_device(moved: Scenario, table: CostTable, device: str) -> CostTable:
@@ -78,11 +117,11 @@ def _with_device(moved: Scenario, table: CostTable, device: str) -> CostTable:
     return _spliced(table, found, {phase: np.ix_(rows[phase], every) for phase in PHASES})
 
 
-def _with_proposer(moved: Scenario, table: CostTable, proposer: str) -> CostTable:
-    """Replace the columns of one proposer; where it offers other drafts than before, cost everything again."""
+def _with_proposers(moved: Scenario, table: CostTable, proposers: Sequence[str]) -> CostTable:
+    """Replace the columns of some proposers; where one offers other drafts than before, cost everything again."""
     if speculations_of(moved, table.workload) != table.speculations:
         return cost_table(moved, table.workload)
-    columns = np.array([s for s, one in enumerate(table.speculations) if one.proposer == proposer], dtype=np.intp)
+    columns = np.array([s for s, one in enumerate(table.speculations) if one.proposer in proposers], dtype=np.intp)
     if not columns.size:
         return table
     found = cost_table(moved, table.workload, [table.speculations[s] for s in columns])

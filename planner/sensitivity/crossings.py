@@ -20,7 +20,7 @@ from planner.sensitivity.numbers import Found, tidy
 from planner.sensitivity.placements import phase_moves
 
 _INTERVALS = 4
-_CLOSED = 2.5e-4
+_CLOSED = 1e-3
 _VALID = 1e-6
 
 State = Literal["same", "switched", "infeasible", "unknown"]
@@ -28,11 +28,10 @@ State = Literal["same", "switched", "infeasible", "unknown"]
 
 @dataclass(frozen=True)
 class Seen:
-    """What was seen at a value; ``gain`` of the new plan over today's placement, null where that has no plan."""
+    """What was seen at a value."""
 
     value: float
     state: State
-    gain: float | None = None
 
 
 def state_at(moving: Moving, value: float) -> Seen:
@@ -43,12 +42,8 @@ def state_at(moving: Moving, value: float) -> Seen:
         return Seen(value, "infeasible" if answer.status == "infeasible" else "unknown")
     if asker.keeps_placement(answer):
         return Seen(value, "same")
-    mine = asker.with_todays_placement(asked)
-    if mine.status == "infeasible":
-        return Seen(value, "switched")
-    if mine.status != "optimal":
-        return Seen(value, "unknown")
-    return Seen(value, "switched", asker.gain(answer, mine)) if asker.is_better(answer, mine) else Seen(value, "same")
+    holds = asker.is_reached_with_todays_placement(asked)
+    return Seen(value, "unknown" if holds is None else "same" if holds else "switched")
 
 
 def crossings_of(moving: Moving, span: float, step: float) -> tuple[tuple[float, float], tuple[Crossing, ...]]:
@@ -134,8 +129,9 @@ def _closed_in(moving: Moving, holds: Seen, beyond: Seen) -> Crossing | None:
             holds = seen
         else:
             beyond = seen
-    answer = moving.at(beyond.value).answer
-    infeasible = beyond.state == "infeasible"
+    asked = moving.at(beyond.value)
+    answer, infeasible = asked.answer, beyond.state == "infeasible"
+    mine = moving.asker.with_todays_placement(asked)
     side: Side = "below" if beyond.value < holds.value else "above"
     return Crossing(
         side=side,
@@ -143,7 +139,7 @@ def _closed_in(moving: Moving, holds: Seen, beyond: Seen) -> Crossing | None:
         holds_at=float(holds.value),
         switches_at=float(beyond.value),
         infeasible=infeasible,
-        gain=beyond.gain,
+        gain=moving.asker.gain(answer, mine) if answer.value is not None and mine.value is not None else None,
         moves=() if infeasible else phase_moves(moving.asker.base.choices, answer.choices),
         choices=answer.choices,
     )

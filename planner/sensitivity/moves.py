@@ -18,8 +18,14 @@ class Moving:
     def at(self, value: float) -> Asked:
         """Give the answer at a value."""
         if value not in self.known:
-            self.known[value] = self.asker.ask(self.number.path, value, self.ceilings)
+            self.known[value] = self.asker.ask(self.number.path, value, self.ceilings, self._nearest(value))
         return self.known[value]
+
+    def _nearest(self, value: float) -> Answer | None:
+        """Give the answer at the nearest value that was asked, where there is one nearer than today's."""
+        answers = [(abs(v - value), asked.answer) for v, asked in self.known.items() if asked.answer.designs]
+        distance, answer = min(answers, key=lambda pair: pair[0], default=(float("inf"), None))
+        return answer if distance < abs(self.number.value - value) else None
 
 
 def not_moved(number: Found) -> Move:
@@ -37,7 +43,7 @@ def _move(value: float | None, answer: Answer, asker: Asker | None) -> Move:
     compared = asker is not None and base is not None and answer.status == "optimal" and base.status == "optimal"
     change = relative = None
     if base is not None and answer.value is not None and base.value is not None:
-        change = answer.value - base.value
+        change = answer.value - base.value if asker is not None and asker.differ(answer, base) else 0.0
         relative = change / base.value if base.value else None
     return Move(
         value=value,
