@@ -46,6 +46,7 @@ def loaded(*arguments, **environment):
         ["evaluate", "--help"],
         ["pareto", "--help"],
         ["report", "--help"],
+        ["sensitivity", "--help"],
         ["catalog", "show", "--help"],
         ["scenario", "--help"],
         ["schema", "--help"],

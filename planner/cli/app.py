@@ -16,6 +16,10 @@ _SUBCOMMANDS = {
     "evaluate": ("planner.cli.evaluate", "Metrics of one given design, with no limit applied."),
     "pareto": ("planner.cli.pareto", "The front of interactivity against energy per output token."),
     "report": ("planner.cli.report", "A report for a review: one web page, Markdown, numbers, figures."),
+    "sensitivity": (
+        "planner.cli.sensitivity",
+        "Which numbers move the answer most, and where the placement switches.",
+    ),
     "profile": ("planner.cli.profile", "What one phase costs on one option, by the roofline."),
     "validate": ("planner.cli.validate", "Compare your own measurements with the model."),
     "catalog": ("planner.cli.catalog", "List and show what exists: devices, models, proposers."),

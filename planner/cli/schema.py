@@ -13,6 +13,7 @@ _DOCUMENTS = {
     "evaluation": ("planner.schema.documents", "Evaluation"),
     "front": ("planner.schema.front", "Front"),
     "review": ("planner.schema.review", "Review"),
+    "sensitivity": ("planner.schema.sensitivity", "Sensitivity"),
 }
 
 
@@ -22,7 +23,7 @@ _DOCUMENTS = {
 def command(document: str, as_json: bool, output: str | None) -> None:
     """Print the JSON Schema of a document that phaseplan reads or writes.
 
-    DOCUMENT is catalog or scenario (read), plan, evaluation, front or review (written).
+    DOCUMENT is catalog or scenario (read), plan, evaluation, front, review or sensitivity (written).
     """
     import json
     from importlib import import_module

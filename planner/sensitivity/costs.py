@@ -90,7 +90,8 @@ def recosted(moved: Scenario, path: Path, before: Scenario, tables: Tables) -> T
 
 def _rate(scenario: Scenario, device: str) -> list[object]:
     """Give all that the roofline takes from a device's data sheet: its rates, at every precision in question."""
-    entry, found = scenario.catalog.devices[device], []
+    entry = scenario.catalog.devices[device]
+    found: list[object] = []
     for model in models_reached(scenario):
         shape = scenario.catalog.models[model].shape
         precision = precision_of(scenario, model)
@@ -161,11 +162,9 @@ def _spliced(table: CostTable, part: CostTable, blocks: dict[Phase, Index]) -> C
     verify = blocks["target_verify"]
     nothing = np.zeros_like(part.through_target_s)
     hosted = {}
-    for phase, whole_part in table.hosted.items():
-        piece = part.hosted.get(phase, Hosted(nothing, nothing))
-        hosted[phase] = Hosted(
-            _put(whole_part.busy_s, piece.busy_s, verify), _put(whole_part.energy_j, piece.energy_j, verify)
-        )
+    for phase, old in table.hosted.items():
+        new = part.hosted.get(phase, Hosted(nothing, nothing))
+        hosted[phase] = Hosted(_put(old.busy_s, new.busy_s, verify), _put(old.energy_j, new.energy_j, verify))
     return replace(
         table,
         phases=phases,
@@ -250,9 +249,7 @@ def _frame(table: CostTable) -> list[object]:
     return found
 
 
-def _entries(
-    designs: Sequence[Design], columns: Sequence[int], row_of: dict[Option, int], phase: Phase
-) -> Index:
+def _entries(designs: Sequence[Design], columns: Sequence[int], row_of: dict[Option, int], phase: Phase) -> Index:
     """Give the (O, S) entries of a phase that designs use."""
     pairs = []
     for design, column in zip(designs, columns, strict=False):

@@ -135,7 +135,7 @@ def _closed_in(moving: Moving, holds: Seen, beyond: Seen) -> Crossing | None:
     side: Side = "below" if beyond.value < holds.value else "above"
     return Crossing(
         side=side,
-        value=float(beyond.value) if number.whole else tidy(0.5 * (holds.value + beyond.value)),
+        value=float(beyond.value) if number.whole else roundest(holds.value, beyond.value),
         holds_at=float(holds.value),
         switches_at=float(beyond.value),
         infeasible=infeasible,
@@ -143,3 +143,17 @@ def _closed_in(moving: Moving, holds: Seen, beyond: Seen) -> Crossing | None:
         moves=() if infeasible else phase_moves(moving.asker.base.choices, answer.choices),
         choices=answer.choices,
     )
+
+
+def roundest(one: float, other: float) -> float:
+    """Give the number of fewest digits between two.
+
+    >>> roundest(19984.0, 20004.0), roundest(63.20, 63.26), roundest(0.4629, 0.4631)
+    (20000.0, 63.2, 0.463)
+    """
+    low, high = min(one, other), max(one, other)
+    for digits in range(1, 16):
+        value = float(f"{0.5 * (low + high):.{digits}g}")
+        if low <= value <= high:
+            return value
+    return 0.5 * (low + high)

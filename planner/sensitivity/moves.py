@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from planner.schema.sensitivity import Move
-from planner.sensitivity.answers import Answer, Asked, Asker, Ceilings
+from planner.sensitivity.answers import Answer, Asked, Asker
 from planner.sensitivity.numbers import Found
 
 

@@ -191,7 +191,7 @@ def _of_catalog(scenario: Scenario) -> Iterator[Found]:
 
 
 def _of_device(scenario: Scenario, name: str) -> Iterator[Found]:
-    """Give a device's numbers, with the profiles of the models that run; its data sheet where one is derived from it."""
+    """Give a device's numbers: profiles of the models that run, the data sheet where one is derived from it."""
     device, path, models = scenario.catalog.devices[name], ("catalog", "devices", name), models_reached(scenario)
     for field in type(device).model_fields:
         if field == "profiles":

@@ -43,6 +43,7 @@ class How:
 class Looking:
     """A question that has an answer, and the numbers to move."""
 
+    scenario: Scenario
     asker: Asker
     how: How
     settings: Settings
@@ -60,7 +61,7 @@ class Looking:
         """
         start = time.perf_counter()
         asker = Asker(scenario, settings.time_limit_s, how.shortcuts)
-        return cls(asker, how, settings, numbers_of(scenario), start)
+        return cls(scenario, asker, how, settings, numbers_of(scenario), start)
 
     @property
     def has_an_answer(self) -> bool:
@@ -80,7 +81,7 @@ class Looking:
         if not self.has_an_answer:
             return
         if self.how.workers > 1 and len(self.numbers) > 1:
-            yield from _by_several(self.asker, self.how, self.numbers, stop)
+            yield from _by_several(self.scenario, self.settings, self.how, self.numbers, stop)
             return
         for index, number in enumerate(self.numbers):
             if stop.is_set():
@@ -89,7 +90,7 @@ class Looking:
 
     def _document(self, numbers: Sequence[doc.Number]) -> doc.Sensitivity:
         asker, solution = self.asker, self.asker.solution
-        scenario = asker.scenario
+        scenario = self.scenario
         infeasible = solution.status == "infeasible"
         return doc.Sensitivity(
             scenario=scenario.name,
@@ -118,7 +119,8 @@ def _effect(number: doc.Number) -> tuple[bool, float]:
 
 def looked_at(asker: Asker, number: Found, how: How) -> doc.Number:
     """Move one number to both sides and look for its crossings."""
-    scanned, crossings = None, ()
+    scanned: tuple[float, float] | None = None
+    crossings: tuple[doc.Crossing, ...] = ()
     low = high = not_moved(number)
     if number.refused is None:
         moving, step = Moving(asker, number), how.percent / 100.0
@@ -145,7 +147,7 @@ _how: How | None = None
 
 def _begin(scenario: Scenario, how: How, time_limit_s: float | None) -> None:
     """Make a process ready; Ctrl-C is the business of the process that started it."""
-    global _asker, _how  # noqa: PLW0603
+    global _asker, _how
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _asker, _how = Asker(scenario, time_limit_s, how.shortcuts), how
 
@@ -156,11 +158,13 @@ def _look(task: tuple[int, Found]) -> tuple[int, doc.Number]:
     return task[0], looked_at(_asker, task[1], _how)
 
 
-def _by_several(asker: Asker, how: How, numbers: Sequence[Found], stop: Event) -> Iterator[tuple[int, doc.Number]]:
+def _by_several(
+    scenario: Scenario, settings: Settings, how: How, numbers: Sequence[Found], stop: Event
+) -> Iterator[tuple[int, doc.Number]]:
     """Share the numbers among processes; each answers on its own, so that their number changes nothing."""
     context = multiprocessing.get_context("spawn")
     count = min(how.workers, len(numbers))
-    with context.Pool(count, _begin, (asker.scenario, how, asker.time_limit_s)) as pool:
+    with context.Pool(count, _begin, (scenario, how, settings.time_limit_s)) as pool:
         results = pool.imap_unordered(_look, enumerate(numbers))
         for _ in numbers:
             found = None
