@@ -248,8 +248,8 @@ def switches_table(found: Sensitivity, shown: Sequence[Number]) -> Table | None:
 
 
 def _switch_words(base: dict[str, Choice], move: Move) -> str:
-    parts = []
-    for choice in move.choices:
+    parts: list[str] = []
+    for choice in move.choices if move.change else ():
         before = base.get(choice.workload)
         if before is None:
             continue

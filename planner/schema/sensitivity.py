@@ -29,8 +29,8 @@ class Move(Document):
     """The answer with one number at another value.
 
     ``value`` is what ``--set`` takes. ``change``: of the objective, ``relative_change`` as a share of today's. The
-    three booleans say what of the plan switches; ``choices`` to what. ``reason``: why there is no such answer, where
-    the number was not moved.
+    three booleans say what of the plan switches; ``choices`` to what. A placement switches only where today's would be
+    worse. ``reason``: why there is no such answer, where the number was not moved.
     """
 
     value: float | None
@@ -57,8 +57,9 @@ class PhaseMove(Document):
 class Crossing(Document):
     """The value nearest to today's, on one side, from which on another placement is best, or no plan is left.
 
-    At ``holds_at`` today's placement is still optimal, at ``switches_at`` it is not: ``gain`` is how much better the new
-    plan is there than the best with today's placement, relative (null where that has no plan). ``value`` lies between.
+    At ``holds_at`` today's placement is still optimal, at ``switches_at`` it is not: ``gain`` is how much better the
+    new plan is there than the best with today's placement, relative (null where that has no plan). ``value`` is the
+    number of fewest digits between the two; of whole numbers, the first at which it switches.
     """
 
     side: Side

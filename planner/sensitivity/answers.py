@@ -45,7 +45,10 @@ class Asked:
 
 @dataclass
 class Ceilings:
-    """Costs of moved questions that have today's answer: what is no better than one of them has it too."""
+    """Costs of moved questions that have today's answer, design by design.
+
+    What is no better than one of them has it too: nothing can beat it there, and among equals nothing takes less power.
+    """
 
     known: list[Reads] = field(default_factory=list)
 
@@ -112,7 +115,7 @@ class Asker:
         if reads is not None and ceilings.cover(reads):
             return self.base
         answer = self._answer_of(moved, self._solution(moved, tables, likely=likely.designs))
-        if reads is not None and not self.is_better(answer, self.base) and reads.keeps_what_is_used(self.reads):
+        if reads is not None and answer.designs == self.base.designs and reads.keeps_what_is_used(self.reads):
             ceilings.known.append(reads)
         return answer
 

@@ -3,15 +3,16 @@
 Two shortcuts rest on this, neither of which changes an answer:
 
 **Only what a number reaches is costed again.** An option's costs depend on its own device type's entry and on no other
-one's, so a device's number moves the rows of that device; one of a proposer, or of its model, the columns of its drafts.
-Numbers in ``_FREE`` are in no table. A data sheet reaches costs only through the rates that the roofline makes of it.
+one's, so a device's number moves the rows of that device; one of a proposer, or of its model, the columns of its
+drafts. Numbers in ``_FREE`` are in no table. A data sheet reaches costs only through the rates that the roofline makes
+of it.
 
-**What is no better cannot win.** Let what the answer's designs use be untouched, and let everything else be as it was or
-worse: slower, hungrier, dearer, holding fewer sequences, committing fewer tokens, moving more bytes. Then every plan of
-the moved question is a plan of the one before, where it reaches at least as good an objective and uses no more of any
-limit; so the moved optimum is no better. And the answer's own plan is still there, at its old objective; so it is the
-optimum still. Two things are not monotone and switch the shortcut off: a least batch fill, which a slower option fills
-more easily, and pools shared by bytes of memory, which no table holds.
+**What is no better cannot win.** Let what the answer's designs use be untouched, and let everything else be as it was
+or worse: slower, hungrier, dearer, holding fewer sequences, committing fewer tokens, moving more bytes. Then every plan
+of the moved question is a plan of the one before, where it reaches at least as good an objective and uses no more of
+any limit; so the moved optimum is no better. And the answer's own plan is still there, at its old objective; so it is
+the optimum still. Two things are not monotone and switch the shortcut off: a least batch fill, which a slower option
+fills more easily, and pools shared by bytes of memory, which no table holds.
 """
 
 from __future__ import annotations
@@ -211,7 +212,7 @@ class Reads:
 
 
 def comparable(scenario: Scenario, path: Path) -> bool:
-    """Whether the number at a path reaches an optimum only through what ``Reads`` holds, and no cost is out of order."""
+    """Whether the number at a path reaches an optimum only through what ``Reads`` holds, all of it monotone."""
     if scenario.shared_pools or scenario.servers.min_batch_fill > 0:
         return False
     if path[:2] == ("catalog", "devices"):

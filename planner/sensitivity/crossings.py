@@ -1,12 +1,12 @@
 """Where the placement of the best plan switches as one number moves, found by scanning and bisection.
 
-Equal plans make no crossing: at a value where another placement is shown, the question is solved once more with today's,
-and the placement counts as switched only where that is worse (or has no plan). So today's placement is optimal at
-``holds_at``, and beaten at ``switches_at``.
+Equal plans make no crossing: at a value where another placement is shown, the question is solved once more with
+today's, and the placement counts as switched only where that is worse (or has no plan). So today's placement is optimal
+at ``holds_at``, and beaten at ``switches_at``.
 
 The span is looked at in ``_INTERVALS`` equal steps on a logarithmic scale to either side, and at the step of the moves.
-A switch and a switch back between two of these values are not seen; a switch that is seen is closed in on to the nearest
-value before it at which today's placement no longer holds.
+A switch and a switch back between two of these values are not seen; a switch that is seen is closed in on, to the
+nearest value before it at which today's placement no longer holds.
 """
 
 from __future__ import annotations

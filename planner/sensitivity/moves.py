@@ -34,11 +34,15 @@ def not_moved(number: Found) -> Move:
 
 
 def move_of(moving: Moving, value: float) -> Move:
-    """Say what becomes of the answer at a value."""
-    return _move(value, moving.at(value).answer, moving.asker)
+    """Say what becomes of the answer at a value; an equal plan elsewhere makes no switch."""
+    asker, asked = moving.asker, moving.at(value)
+    answer, switches = asked.answer, False
+    if answer.status == "optimal" and asker.base.status == "optimal" and not asker.keeps_placement(answer):
+        switches = asker.is_reached_with_todays_placement(asked) is False
+    return _move(value, answer, asker, switches)
 
 
-def _move(value: float | None, answer: Answer, asker: Asker | None) -> Move:
+def _move(value: float | None, answer: Answer, asker: Asker | None, switches: bool = False) -> Move:
     base = None if asker is None else asker.base
     compared = asker is not None and base is not None and answer.status == "optimal" and base.status == "optimal"
     change = relative = None
@@ -52,7 +56,7 @@ def _move(value: float | None, answer: Answer, asker: Asker | None) -> Move:
         objective=answer.value,
         change=change,
         relative_change=relative,
-        placement_switches=not asker.keeps_placement(answer) if asker is not None and compared else None,
+        placement_switches=switches if compared else None,
         draft_length_switches=_differ(answer, base, "draft_length") if base is not None and compared else None,
         proposer_switches=_differ(answer, base, "proposer") if base is not None and compared else None,
         choices=answer.choices,
