@@ -3,7 +3,7 @@
 from planner.cli import run as run_as_typed
 
 REFERENCE = ["--scenario", "reference"]
-_WITH_A_SCENARIO = (["evaluate"], ["pareto"], ["report"], ["catalog", "show"], ["scenario", "show"])
+_WITH_A_SCENARIO = (["evaluate"], ["pareto"], ["report"], ["sensitivity"], ["catalog", "show"], ["scenario", "show"])
 
 
 def on_reference(arguments):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from planner.report.numbers import figure, in_unit, percent
-from planner.report.vega import BLUE, INK, MUTED, RED, Chart, Spec, hover, layer, quantity, spec_of
+from planner.report.vega import BLUE, INK, MUTED, PAPER, RED, Chart, Spec, hover, layer, quantity, spec_of
 from planner.schema.sensitivity import Move, Number, Sensitivity
 from planner.words import PHASES
 
@@ -65,7 +65,9 @@ def tornado_chart(found: Sensitivity, shown: Sequence[Number]) -> Chart:
                 if move.status == "infeasible":
                     ends.append({**row, "text": f"{side}: no plan"})
         y = {"field": "key", "type": "nominal", "sort": None, "axis": None}
-        x = quantity("change", f"change of the {found.objective.name}", axis={"format": "+.0%", "tickCount": 5})
+        written = "datum.value === 0 ? '0' : format(datum.value, '+.3~%')"
+        axis = {"labelExpr": written, "tickCount": 5 if width < 400 else 9}
+        x = quantity("change", f"change of the {found.objective.name}", axis=axis)
         colour = {
             "field": "moved",
             "type": "nominal",
@@ -73,10 +75,12 @@ def tornado_chart(found: Sensitivity, shown: Sequence[Number]) -> Chart:
         }
         place = {"x": x, "y": y, "color": colour}
         words = {"y": y, "text": {"field": "text"}}
+        named, beside = {"x": {"value": 0}, **words}, {"align": "left", "dy": -7, "fontSize": 11}
         layers = [
             layer("bar", bars, {**place, "description": {"field": "hover"}}, height=11, yOffset=8, opacity=0.9),
             layer("rule", [{"zero": 0}], {"x": {"field": "zero", "type": "quantitative"}}, color=MUTED),
-            layer("text", labels, {"x": {"value": 0}, **words}, align="left", dy=-7, color=INK, fontSize=11),
+            layer("text", labels, named, **beside, stroke=PAPER, strokeWidth=3),
+            layer("text", labels, named, **beside, color=INK),
         ]
         if ends:
             said = {"x": {"value": width}, **words, "description": {"field": "hover"}}
@@ -87,7 +91,7 @@ def tornado_chart(found: Sensitivity, shown: Sequence[Number]) -> Chart:
         f"One number at a time, {step} % less and {step} % more; each bar is the change of the proven optimum."
         " Numbers are in the order of their largest effect."
     )
-    return Chart("tornado", "What moves the answer most", caption, draw, large=True)
+    return Chart("tornado", f"Change of the {found.objective.name}", caption, draw, large=True)
 
 
 def _hover(found: Sensitivity, number: Number, move: Move, side: str) -> str:

@@ -21,11 +21,12 @@ def sensitivity_view(found: Sensitivity, top: int) -> View:
     """Lay out for a terminal: sentences, then the numbers of largest effect and what they switch."""
     end, title = foot(found.provenance), f"Sensitivity for {found.scenario}"
     if not _is_answered(found):
-        return View(f"{title}: {found.status.replace('_', ' ')}", _unanswered(found), foot=end)
+        why = f"{title}: {found.status.replace('_', ' ')}"
+        return View(why, _unanswered(found), [], found.assumptions, found.warnings, end)
     shown = _shown(found, top)
     tables = [table for table in (effects_table(found, shown), switches_table(found, shown)) if table is not None]
     crossings = tuple(crossing_sentences(found, _MOST_CROSSINGS))
-    return View(title, answer_sentences(found), tables, foot=end, items=crossings)
+    return View(title, answer_sentences(found), tables, found.assumptions, (), end, crossings)
 
 
 def sensitivity_report(found: Sensitivity, top: int, drawn: bool = True) -> Report:
@@ -39,13 +40,13 @@ def sensitivity_report(found: Sensitivity, top: int, drawn: bool = True) -> Repo
     sections = [
         Section("The answer", tuple(answer_sentences(found))),
         Section("What moves the answer most", charts=charts, tables=tuple(t for t in tables if t is not None)),
-        _crossings_section(found),
+        *_crossings_sections(found),
         _not_moved_section(found),
         Section("Assumptions in force", items=found.assumptions),
         _reproduce(found),
     ]
     held = tuple(s for s in sections if s.sentences or s.charts or s.tables or s.items or s.code)
-    return Report(title, "", held, end, found.warnings)
+    return Report(title, "", held, end, found.warnings, keys=True)
 
 
 def _is_answered(found: Sensitivity) -> bool:
@@ -219,7 +220,7 @@ def effects_table(found: Sensitivity, shown: Sequence[Number]) -> Table | None:
             _cell(number, number.value),
             _change_words(number.low),
             _change_words(number.high),
-            figure(number.elasticity, 3),
+            figure(number.elasticity, 3).replace("-", "−"),
         )
         for number in shown
     )
@@ -264,11 +265,11 @@ def _switch_words(base: dict[str, Choice], move: Move) -> str:
     return ", ".join(dict.fromkeys(parts))
 
 
-def _crossings_section(found: Sensitivity) -> Section:
+def _crossings_sections(found: Sensitivity) -> list[Section]:
     title = "Where the placement switches"
     told = crossing_sentences(found)
     if not told:
-        return Section(title, ("It switches nowhere within the values looked at.",))
+        return [Section(title, ("It switches nowhere within the values looked at.",))]
     rows = []
     for number, crossing in nearest_crossings(found.numbers):
         better = "no plan left" if crossing.infeasible else signed_percent(crossing.gain)

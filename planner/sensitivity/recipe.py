@@ -92,6 +92,7 @@ class Looking:
         asker, solution = self.asker, self.asker.solution
         scenario = self.scenario
         infeasible = solution.status == "infeasible"
+        devices = {device for choice in asker.base.choices for device in choice.devices.values() if device is not None}
         return doc.Sensitivity(
             scenario=scenario.name,
             status=solution.status,
@@ -101,7 +102,7 @@ class Looking:
             span=self.how.span,
             numbers=tuple(sorted(numbers, key=_effect, reverse=True)),
             infeasibility=conflicts(scenario, asker.tables) if infeasible else (),
-            assumptions=assumptions_of(scenario),
+            assumptions=assumptions_of(scenario, devices or None),
             warnings=warnings_of(scenario),
             base_command=self.settings.command,
             provenance=provenance(self.settings, self.start, solver_of(solution)),
