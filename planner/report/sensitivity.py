@@ -281,9 +281,8 @@ def _crossings_sections(found: Sensitivity) -> list[Section]:
         "Better by: how much the new plan gains over the best with today's placement, just beyond the crossing. Near 0:"
         " they cross there; more: a limit or a whole count lets the new one in."
     )
-    return Section(
-        title, items=tuple(told), tables=(Table("Crossings", headers, tuple(rows), note=note, last=0, keys=1),)
-    )
+    table = Table("", headers, tuple(rows), note=note, last=0, keys=1)
+    return [Section(title, items=tuple(told)), Section("The crossings in figures", tables=(table,))]
 
 
 def _not_moved_section(found: Sensitivity) -> Section:
