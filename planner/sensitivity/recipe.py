@@ -8,6 +8,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
 from threading import Event
 
 from planner.assemble import objective_document
@@ -142,21 +143,20 @@ def looked_at(asker: Asker, number: Found, how: How) -> doc.Number:
 
 # ----------------------------------------------------------------------------------------------- several processes
 
-_asker: Asker | None = None
-_how: How | None = None
 
+def _work(tasks: Connection, scenario: Scenario, how: How, time_limit_s: float | None) -> None:
+    """Look at numbers as they come, in a process of its own, until nobody sends any more.
 
-def _begin(scenario: Scenario, how: How, time_limit_s: float | None) -> None:
-    """Make a process ready; Ctrl-C is the business of the process that started it."""
-    global _asker, _how
+    Ctrl-C is the business of the process that started it.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _asker, _how = Asker(scenario, time_limit_s, how.shortcuts), how
-
-
-def _look(task: tuple[int, Found]) -> tuple[int, doc.Number]:
-    assert _asker is not None
-    assert _how is not None
-    return task[0], looked_at(_asker, task[1], _how)
+    asker = Asker(scenario, time_limit_s, how.shortcuts)
+    try:
+        while True:
+            index, number = tasks.recv()
+            tasks.send((index, looked_at(asker, number, how)))
+    except (EOFError, OSError):
+        return
 
 
 def _by_several(
@@ -164,17 +164,43 @@ def _by_several(
 ) -> Iterator[tuple[int, doc.Number]]:
     """Share the numbers among processes; each answers on its own, so that their number changes nothing."""
     context = multiprocessing.get_context("spawn")
-    count = min(how.workers, len(numbers))
-    with context.Pool(count, _begin, (scenario, how, settings.time_limit_s)) as pool:
-        results = pool.imap_unordered(_look, enumerate(numbers))
-        for _ in numbers:
-            found = None
-            while found is None:
-                try:
-                    found = results.next(_POLL_S)
-                except multiprocessing.TimeoutError:
-                    if stop.is_set():
-                        return
+    ends, workers = [], []
+    for _ in range(min(how.workers, len(numbers))):
+        mine, its = context.Pipe()
+        arguments = (its, scenario, how, settings.time_limit_s)
+        workers.append(context.Process(target=_work, args=arguments, daemon=True))
+        workers[-1].start()
+        its.close()
+        ends.append(mine)
+    try:
+        yield from _shared(ends, numbers, stop)
+    finally:
+        for end in ends:
+            end.close()
+        for worker in workers:
+            worker.kill()
+            worker.join()
+
+
+def _shared(ends: Sequence[Connection], numbers: Sequence[Found], stop: Event) -> Iterator[tuple[int, doc.Number]]:
+    """Send every process a number, and another one when it is done with it."""
+    waiting = iter(enumerate(numbers))
+    for end in ends:
+        end.send(next(waiting))
+    left = len(numbers)
+    while left and not stop.is_set():
+        ready = wait(ends, _POLL_S)
+        for end in ends:
+            if end not in ready:
+                continue
+            try:
+                found = end.recv()
+            except EOFError:
+                raise ChildProcessError("a process that looks at numbers has ended before its time") from None
+            task = next(waiting, None)
+            if task is not None:
+                end.send(task)
+            left -= 1
             yield found
 
 
