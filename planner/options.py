@@ -368,8 +368,7 @@ def cost_table(scenario: Scenario, workload: str, speculations: Sequence[Specula
     rules = [rule_for(scenario, s) for s in speculations]
     costs = _costs(scenario, workload, speculations)
     hosting = _Hosting(scenario, workload, costs, steps, first_from_prefill)
-    for index, speculation in enumerate(speculations):
-        hosting.host(index, speculation)
+    hosting.host_all(speculations)
     through_target_s, through_draft_s = hosting.ways()
     own = {phase: _own(rules, speculations, phase) for phase in PHASES}
     once = {"target_prefill": own["target_prefill"], "draft_prefill": own["draft_prefill"]}
@@ -441,7 +440,7 @@ class _Hosting:
     ) -> None:
         self.scenario, self.workload, self.costs, self.steps = scenario, workload, costs, steps
         verify = costs["target_verify"]
-        self.options, self.batch = verify.options, verify.batch_sizes[:, 0]
+        self.options, self.batch = verify.options, verify.batch_sizes
         self.latency_s, self.energy_j = verify.latency_s.copy(), verify.energy_j.copy()
         self.held = verify.sequences.copy()
         self.waits = np.where(first_from_prefill, 0.0, 1.0)
@@ -450,8 +449,16 @@ class _Hosting:
         self.together: dict[tuple[str, ...], Floats] = {}
         self.beside = {phase: _Beside(costs[phase], phase in STEP_PHASES, verify.options) for phase in PHASES}
 
-    def host(self, s: int, speculation: Speculation) -> None:
-        """Add what one speculation hosts."""
+    def host_all(self, speculations: Sequence[Speculation]) -> None:
+        """Add what every speculation hosts, at once for all draft lengths of a proposer in a layout."""
+        alike: dict[tuple[str | None, Layout], list[int]] = {}
+        for index, speculation in enumerate(speculations):
+            alike.setdefault((speculation.proposer, speculation.layout), []).append(index)
+        for columns in alike.values():
+            self._host(np.array(columns, dtype=np.intp), speculations[columns[0]])
+
+    def _host(self, s: NDArray[np.intp], speculation: Speculation) -> None:
+        """Add what some speculations of one proposer and layout host."""
         hosted = hosted_by_verify(self.scenario, speculation)
         for phase in sorted(hosted, key=PHASES.index):
             if phase in STEP_PHASES:
@@ -461,18 +468,18 @@ class _Hosting:
         if hosted & set(DRAFT_PHASES):
             models = models_of(self.scenario, "target_verify", speculation)
             if models not in self.together:
-                self.together[models] = _sequences(self.scenario, self.workload, models, self.options)[:, 0]
+                self.together[models] = _sequences(self.scenario, self.workload, models, self.options)
             self.held[:, s] = np.minimum(self.held[:, s], self.together[models])
         if speculation.proposer is not None:
             self._host_time(s, self.scenario.catalog.proposers[speculation.proposer].host_time_ms * 1e-3)
 
-    def _draft(self, s: int, phase: Phase) -> None:
+    def _draft(self, s: NDArray[np.intp], phase: Phase) -> None:
         one_s, one_j, _ = self.beside[phase].of(s)
         self.latency_s[:, s] += one_s
         self.draft_s[:, s] += self.waits[s] * one_s
         self._spend(s, phase, self.steps[s] * one_s / self.batch, self.steps[s] * one_j)
 
-    def _prefill(self, s: int, phase: Phase, rule: Rule | None) -> None:
+    def _prefill(self, s: NDArray[np.intp], phase: Phase, rule: Rule | None) -> None:
         engine = self.scenario.engine
         one_s, one_j, prompts = self.beside[phase].of(s)
         slower_s = engine.interference * self.batch * (one_s / prompts) / self.steps[s]
@@ -486,18 +493,18 @@ class _Hosting:
         if phase == "draft_prefill" or (rule is not None and rule.hidden_vectors > 0):
             self.draft_s[:, s] += self.waits[s] * first_s
 
-    def _spend(self, s: int, phase: Phase, busy_s: Floats, energy_j: Floats) -> None:
+    def _spend(self, s: NDArray[np.intp], phase: Phase, busy_s: Floats, energy_j: Floats) -> None:
         """Note what a request spends on a hosted phase, and add its energy to every step."""
         shape = self.latency_s.shape
         part = self.parts.setdefault(phase, Hosted(np.zeros(shape), np.zeros(shape)))
         part.busy_s[:, s], part.energy_j[:, s] = busy_s, energy_j
         self.energy_j[:, s] += energy_j / self.steps[s]
 
-    def _host_time(self, s: int, host_s: float) -> None:
+    def _host_time(self, s: NDArray[np.intp], host_s: float) -> None:
         """Add the host's time of a whole draft: the replicas wait for it, idle."""
         self.latency_s[:, s] += host_s
         self.draft_s[:, s] += self.waits[s] * host_s
-        self.energy_j[:, s] += host_s * _idle_w(self.scenario, self.options) / self.batch
+        self.energy_j[:, s] += host_s * _idle_w(self.scenario, self.options)[:, None] / self.batch
 
     def verify(self) -> PhaseCosts:
         """Give the costs of target_verify with all that it hosts."""
@@ -527,14 +534,15 @@ class _Beside:
     options: Sequence[Option]
     rows: dict[bytes, NDArray[np.intp]] = field(default_factory=dict)
 
-    def of(self, s: int) -> tuple[Floats, Floats, Floats]:
-        """(O,) time, energy per request and batch by option of target_verify; NaN where unknown."""
-        rows = self._rows(np.isfinite(self.costs.latency_s[:, s]))
-        known = rows >= 0
-        time_s, energy_j, batch = (np.full(len(rows), np.nan) for _ in range(3))
-        kept = rows[known]
-        time_s[known], energy_j[known] = self.costs.latency_s[kept, s], self.costs.energy_j[kept, s]
-        batch[known] = self.costs.batch_sizes[kept, 0]
+    def of(self, s: NDArray[np.intp]) -> tuple[Floats, Floats, Floats]:
+        """(O, S) time, energy per request and batch by option of target_verify for some S; NaN where unknown."""
+        latency, energy, sizes = self.costs.latency_s[:, s], self.costs.energy_j[:, s], self.costs.batch_sizes
+        time_s, energy_j, batch = (np.full((len(self.options), len(s)), np.nan) for _ in range(3))
+        for pattern, columns in _alike(np.isfinite(latency)):
+            rows = self._rows(pattern)
+            known = rows >= 0
+            block, kept = np.ix_(known, columns), np.ix_(rows[known], columns)
+            time_s[block], energy_j[block], batch[block] = latency[kept], energy[kept], sizes[rows[known]]
         return time_s, energy_j, batch
 
     def _rows(self, able: NDArray[np.bool_]) -> NDArray[np.intp]:
@@ -549,3 +557,13 @@ class _Beside:
             wanted = ((o.device, o.tensor_parallel, o.batch_size if self.drafts else 0) for o in self.options)
             self.rows[key] = np.array([at.get(place, -1) for place in wanted], dtype=np.intp)
         return self.rows[key]
+
+
+def _alike(able: NDArray[np.bool_]) -> Iterator[tuple[NDArray[np.bool_], NDArray[np.intp]]]:
+    """Give every pattern that columns have, and the columns that have it."""
+    if not able.size or (able == able[:, :1]).all():
+        yield able[:, 0], np.arange(able.shape[1])
+        return
+    patterns = {able[:, column].tobytes(): able[:, column] for column in range(able.shape[1])}
+    for pattern in patterns.values():
+        yield pattern, np.flatnonzero((able == pattern[:, None]).all(axis=0))

@@ -3,7 +3,10 @@
 from planner.cli import run as run_as_typed
 
 REFERENCE = ["--scenario", "reference"]
-_WITH_A_SCENARIO = (["evaluate"], ["pareto"], ["explain"], ["report"], ["catalog", "show"], ["scenario", "show"])
+_WITH_A_SCENARIO = (
+    *(["evaluate"], ["pareto"], ["explain"], ["report"], ["sensitivity"]),
+    *(["catalog", "show"], ["scenario", "show"]),
+)
 
 
 def on_reference(arguments):

@@ -27,6 +27,7 @@ ON_GPU = [f"--place={phase}=gpu" for phase in PHASES]
 TEXTS = {
     "evaluate": ["evaluate", *ON_GPU, "--draft-length", "8"],
     "pareto": ["pareto", "--method", "exact"],
+    "sensitivity": ["sensitivity", *MAIN_JOB, "--workers", "1"],
     "catalog-list": ["catalog", "list"],
     "catalog-show-reference": ["catalog", "show", "reference"],
     "catalog-show-gpu": ["catalog", "show", "gpu"],
@@ -40,6 +41,7 @@ HELPS = {
     "pareto": ["pareto"],
     "report": ["report"],
     "review": ["review"],
+    "sensitivity": ["sensitivity"],
     "profile": ["profile"],
     "validate": ["validate"],
     "catalog": ["catalog"],

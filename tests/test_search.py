@@ -18,13 +18,13 @@ from tiny import TINY, tiny
 
 from planner.cli import EXIT_INTERRUPTED, run
 from planner.errors import InputError
+from planner.fields import changed, path_of, value_at
 from planner.front.asked import asked_of
 from planner.front.recipe import exact_front
 from planner.front.structure import separates
 from planner.options import speculations_of
 from planner.read.load import read_scenario
 from planner.schema.scenario import Knob, LossyAcceptance, Scenario
-from planner.search.fields import changed, path_of, value_at
 from planner.search.inner import Inner
 from planner.search.recipe import Searching, searched_front
 from planner.search.space import BATCH, FLOOR, LENIENCE, LOWEST_FLOOR, Space

@@ -47,6 +47,7 @@ def loaded(*arguments, **environment):
         ["pareto", "--help"],
         ["report", "--help"],
         ["review", "--help"],
+        ["sensitivity", "--help"],
         ["catalog", "show", "--help"],
         ["scenario", "--help"],
         ["schema", "--help"],

@@ -19,6 +19,10 @@ _SUBCOMMANDS = {
     "report": ("planner.cli.report", "A report for a review: one web page, Markdown, numbers, figures."),
     "explain": ("planner.cli.explain", "Why a plan is as it is: limits, runners-up, conflicts."),
     "review": ("planner.cli.review", "Two plans side by side: what changed, headroom, one server lost, demand grown."),
+    "sensitivity": (
+        "planner.cli.sensitivity",
+        "Which numbers move the answer most, and where the placement switches.",
+    ),
     "profile": ("planner.cli.profile", "What one phase costs on one option, by the roofline."),
     "validate": ("planner.cli.validate", "Compare your own measurements with the model."),
     "catalog": ("planner.cli.catalog", "List and show what exists: devices, models, proposers."),

@@ -15,6 +15,7 @@ _DOCUMENTS = {
     "explanation": ("planner.schema.explanation", "Explanation"),
     "review": ("planner.schema.review", "Review"),
     "comparison": ("planner.schema.comparison", "Comparison"),
+    "sensitivity": ("planner.schema.sensitivity", "Sensitivity"),
 }
 
 
@@ -24,7 +25,8 @@ _DOCUMENTS = {
 def command(document: str, as_json: bool, output: str | None) -> None:
     """Print the JSON Schema of a document that phaseplan reads or writes.
 
-    DOCUMENT is catalog or scenario (read), plan, evaluation, front, explanation, review or comparison (written).
+    DOCUMENT is catalog or scenario (read), plan, evaluation, front, explanation, sensitivity, review or comparison
+    (written).
     """
     import json
     from importlib import import_module

@@ -18,17 +18,20 @@ _DIGITS = re.compile(r"^\s*[-+]?\d{1,18}\s*$", re.ASCII)
 
 # click before 8.4 has no type parameter.
 class Quantity(click.ParamType):  # type: ignore[type-arg]
-    """A finite number above 0, written as YAML has it; click's own FloatRange lets nan, inf and 1_0 through."""
+    """A finite number within bounds, written as YAML has it; click's own FloatRange lets nan, inf and 1_0 through."""
 
     name = "number"
+
+    def __init__(self, least: float = _SMALLEST, most: float = _LARGEST) -> None:
+        self.least, self.most = least, most
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:  # noqa: ANN401
         """Read the number."""
         if not _NUMBER.match(str(value)):
             self.fail(f"'{value}' is not a number", param, ctx)
         number = float(value)
-        if not _SMALLEST <= number <= _LARGEST:
-            self.fail(f"'{value}' is not between {_SMALLEST:g} and {_LARGEST:g}", param, ctx)
+        if not self.least <= number <= self.most:
+            self.fail(f"'{value}' is not between {self.least:g} and {self.most:g}", param, ctx)
         return number
 
 
@@ -92,6 +95,9 @@ class LibraryName(click.ParamType):  # type: ignore[type-arg]
 
 
 QUANTITY = Quantity()
+PERCENT = Quantity(0.01, 90)
+SPAN = Quantity(1.01, 100)
+TOP = Whole(1, 10_000)
 DRAFT_LENGTH = Whole(0, 4096)
 ALTERNATIVES = Whole(0, 1000)
 TRIALS = Whole(1, 1_000_000)

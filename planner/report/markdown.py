@@ -25,6 +25,7 @@ def escape(text: str) -> str:
 def render(view: View) -> str:
     """Give the whole view as Markdown."""
     parts = [f"# {escape(view.title)}", *(escape(sentence) for sentence in view.sentences)]
+    parts += ["\n".join(f"- {escape(text)}" for text in view.items)] if view.items else []
     parts += [f"> **Warning:** {escape(warning)}" for warning in view.warnings]
     for shown in view.tables:
         parts += [*([f"## {escape(shown.title)}"] if shown.title else []), table(shown)]

@@ -40,13 +40,14 @@ class Section:
 
 @dataclass(frozen=True)
 class Report:
-    """A title, what it is about, and its sections."""
+    """A title, what it is about, and its sections; ``keys``: dotted keys stand in it, which may be broken anywhere."""
 
     title: str
     lead: str
     sections: tuple[Section, ...]
     foot: str
     warnings: tuple[str, ...] = field(default=())
+    keys: bool = False
 
     @property
     def charts(self) -> tuple[Chart, ...]:

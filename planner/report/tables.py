@@ -12,7 +12,10 @@ from planner.words import PHASES
 
 @dataclass(frozen=True)
 class Table:
-    """Headers and rows of text; ``left`` columns are aligned left, and the ``last`` ones where they hold words."""
+    """Headers and rows of text; ``left`` columns are aligned left, and the ``last`` ones where they hold words.
+
+    The first ``keys`` columns hold dotted keys, which may be broken after a dot.
+    """
 
     title: str
     headers: tuple[str, ...]
@@ -20,6 +23,7 @@ class Table:
     left: int = 1
     note: str = ""
     last: int = 1
+    keys: int = 0
 
     def is_left(self, index: int) -> bool:
         """Whether a column is aligned left, the others right."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterable, Iterator
 
 from rich import box
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.measure import Measurement
 from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
@@ -15,11 +17,13 @@ from planner.report.tables import Table
 from planner.report.views import View
 
 _RIGHT_MARGIN = 1
+_DOT = re.compile(r"(?<=\.)")
 
 
 def render(view: View) -> Group:
     """Give a renderable of a whole view."""
     blocks: list[list[RenderableType]] = [[Text(view.title, style="bold")], [Text(text) for text in view.sentences]]
+    blocks += [[_bullet(text) for text in view.items]] if view.items else []
     blocks += [[Text(f"Warning: {warning}", style="yellow")] for warning in view.warnings]
     for table in view.tables:
         blocks += [[_table(table)], [Text(table.note, style="dim")] if table.note else []]
@@ -57,8 +61,28 @@ def _table(table: Table) -> RichTable:
     for index, header in enumerate(table.headers):
         drawn.add_column(header, justify="left" if table.is_left(index) else "right", overflow="fold")
     for row in table.rows:
-        drawn.add_row(*(Text(cell) for cell in row))
+        drawn.add_row(*(Dotted(cell) if index < table.keys else Text(cell) for index, cell in enumerate(row)))
     return drawn
+
+
+class Dotted:
+    """A dotted key that is broken after dots where it is too long for its column."""
+
+    def __init__(self, key: str) -> None:
+        self.parts = _DOT.split(key)
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        """Give the least and the largest width."""
+        return Measurement(max(map(len, self.parts)) + 1, sum(map(len, self.parts)))
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Fill lines with as many parts as they hold; those after the first are set in."""
+        lines = [""]
+        for part in self.parts:
+            if len(lines[-1]) + len(part) > options.max_width and lines[-1].strip():
+                lines.append(" ")
+            lines[-1] += part
+        yield Text("\n".join(lines), overflow="fold")
 
 
 def text_of(view: View, width: int) -> str:

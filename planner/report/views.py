@@ -26,7 +26,7 @@ from planner.schema import documents as doc
 
 @dataclass(frozen=True)
 class View:
-    """What a person reads."""
+    """What a person reads; ``items`` are listed below the sentences."""
 
     title: str
     sentences: list[str]
@@ -34,6 +34,7 @@ class View:
     assumptions: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     foot: str = ""
+    items: tuple[str, ...] = ()
 
 
 def plan_view(plan: doc.Plan) -> View:

@@ -15,11 +15,11 @@ from functools import cached_property
 import numpy as np
 
 from planner.errors import InputError
+from planner.fields import Step, changed, path_of, value_at
 from planner.options import CostTable
 from planner.schema.base import Document
 from planner.schema.catalog import Ranks
 from planner.schema.scenario import Knob, Scalar, Scenario
-from planner.search.fields import Step, changed, path_of, value_at
 from planner.structure.least import sliced
 from planner.tokens import curve_of
 from planner.words import PHASES

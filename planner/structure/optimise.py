@@ -10,7 +10,7 @@ down to neighbouring floating-point numbers where need be; what bisection rules 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from planner.bounds import largest_rates, runnable, usable
 from planner.errors import InputError
-from planner.evaluate import request_metrics
+from planner.evaluate import Design, request_metrics
 from planner.measure import Kind
 from planner.options import CostTable
 from planner.question import Aim, Question, Solution, is_maximized, relative_gap
@@ -35,7 +35,7 @@ from planner.structure.least import (
     lower_bound,
     reduced,
 )
-from planner.words import STEP_PHASES
+from planner.words import PHASES, STEP_PHASES
 
 _CLOSED = 1e-11
 _STAGES = (0.3, 0.05, 1e-2, 1e-3)
@@ -141,6 +141,22 @@ class _Fleet:
         self.last.update(designs)
         return total, designs
 
+    def begin_with(self, designs: Sequence[Design]) -> None:
+        """Remember designs that are likely good, as if they had been found; nothing where one breaks a limit."""
+        found = {}
+        for design in designs:
+            place = _place(self.tables[design.workload], design)
+            if place is None or not self._serves(design):
+                return
+            found[design.workload] = place
+        self.last = found if found.keys() == self.tables.keys() else {}
+
+    def _serves(self, design: Design) -> bool:
+        """Whether a design that can run meets the limits on its service."""
+        metrics = request_metrics(self.scenario, design, self.tables[design.workload])
+        service = self.services[design.workload]
+        return metrics.interactivity_tps >= service.floor_tps and metrics.ttft_s <= service.ceiling_s
+
     def fits(self, rates: Rates) -> bool:
         """Whether some designs serve these rates within the budget; searches only where no bound decides.
 
@@ -200,6 +216,22 @@ class _Fleet:
         return chosen if good else designs
 
 
+def _place(table: CostTable, design: Design) -> Found | None:
+    """Find a design in a table; null where it cannot run there."""
+    if design.speculation not in table.speculations:
+        return None
+    s, options = table.speculations.index(design.speculation), {}
+    for phase in PHASES:
+        costs, option = table.phases[phase], design.options[phase]
+        if bool(table.runs(phase)[s]) != (option is not None):
+            return None
+        if option is not None:
+            if option.bare not in costs.options or not costs.available[costs.options.index(option.bare), s]:
+                return None
+            options[phase] = costs.options.index(option.bare)
+    return Found(np.nan, s, options)
+
+
 def _fleet_of(scenario: Scenario, tables: Tables, question: Question) -> _Fleet:
     """Choose what is minimized inside: the aim's own measure, else a budget's, else power where it is known.
 
@@ -230,6 +262,7 @@ def optimise(scenario: Scenario, tables: Tables, question: Question) -> Solution
         return None
     start = time.perf_counter()
     fleet = _fleet_of(scenario, tables, question)
+    fleet.begin_with(question.likely)
     by_rate = question.aim == "rate" or (question.aim == "throughput" and question.rates is None)
     if by_rate and not all(tableau.never_falls_with_rate() for tableau in fleet.tableaus.values()):
         return None
@@ -269,6 +302,8 @@ def _throughput(fleet: _Fleet, question: Question) -> Answer | None:
     high = _largest_scale(fleet, shares)
     asked = [(w.limits.demand_rps or 0.0) / shares[name] for name, w in workloads.items()]
     known = question.reached * (1 - _ROUNDING) / tokens
+    if fleet.last:
+        known = max(known, fleet.reach(shares, 0.0, high) * (1 - _ROUNDING))
     low = max(*asked, _ALMOST_NOTHING * high, known)
     if low > high * (1 + _ROUNDING) or not fleet.least(rates(low))[1]:
         return None
@@ -281,6 +316,10 @@ def _throughput(fleet: _Fleet, question: Question) -> Answer | None:
     for closed in _STAGES if low > known else ():
         low, high = _bisect(low, high, lambda scale: scale if fleet.fits(rates(scale)) else None, closed)
         fleet.drop_what_is_too_dear(rates(low))
+    if low <= known:
+        low = fleet.reach(shares, low, high)
+        beyond = low * (1 + _CLOSED)
+        high = beyond if beyond < high and not fleet.fits(rates(beyond)) else high
     low, high = _climb(fleet, shares, low, high)
     return rates(low), _own, fleet.least(rates(low))[1], high * tokens
 

@@ -1,4 +1,4 @@
-"""Read and change one field of a frozen document by its dotted key, as a knob does."""
+"""Read and change one field of a frozen document by its dotted key, the one that ``--set`` takes."""
 
 from __future__ import annotations
 

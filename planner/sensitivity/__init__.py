@@ -1,0 +1,1 @@
+"""Which numbers move the answer, and where the placement switches."""
