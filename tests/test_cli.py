@@ -40,6 +40,7 @@ HELPS = {
     "evaluate": ["evaluate"],
     "pareto": ["pareto"],
     "report": ["report"],
+    "explain": ["explain"],
     "review": ["review"],
     "sensitivity": ["sensitivity"],
     "profile": ["profile"],
@@ -372,7 +373,7 @@ def test_completion_script(shell, capsys, tmp_path):
         ("plan catalog show ref", {"reference"}),
         ("plan sc", {"scenario", "schema"}),
         ("plan --objective p", {"power"}),
-        ("plan schema e", {"evaluation"}),
+        ("plan schema e", {"evaluation", "explanation"}),
     ],
 )
 def test_completion_offers(words, offered):

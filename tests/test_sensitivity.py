@@ -24,6 +24,7 @@ from planner.optimise import optimise
 from planner.options import cost_table
 from planner.question import question_of
 from planner.rates import require_answerable, require_figures
+from planner.read.load import read_scenario
 from planner.schema.scenario import Scenario
 from planner.schema.sensitivity import Sensitivity
 from planner.sensitivity.answers import Asker
@@ -632,3 +633,14 @@ def test_ctrl_c_is_130_and_leaves_no_process():
             return
         time.sleep(0.1)
     pytest.fail("a process is left")
+
+
+def test_of_a_range_of_tasks_their_curves_enter():
+    """With tasks alone nobody takes the workloads' own curves; a factor scales those."""
+    scenario = read_scenario("llama-70b-chat").scenario
+    tasks = {"general": ("general",), "rag": ("rag",), "both": ("rag", 0.9)}
+    found = {}
+    for name, cases in tasks.items():
+        keys = [number.path for number in numbers_of(scenario.replace(acceptance_range=cases))]
+        found[name] = {path[5] for path in keys if path[:2] == ("catalog", "proposers") and "acceptance" in path}
+    assert found == {"general": {"general"}, "rag": {"rag"}, "both": {"rag", "general"}}

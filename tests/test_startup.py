@@ -46,6 +46,7 @@ def loaded(*arguments, **environment):
         ["evaluate", "--help"],
         ["pareto", "--help"],
         ["report", "--help"],
+        ["explain", "--help"],
         ["review", "--help"],
         ["sensitivity", "--help"],
         ["catalog", "show", "--help"],

@@ -11,6 +11,7 @@ from planner.memory import is_derived
 from planner.schema.base import Document
 from planner.schema.catalog import EnergyForm, LatencyForm, Proposer
 from planner.schema.scenario import Scenario, Stock, parse_place
+from planner.tokens import cases_of
 from planner.words import PHASES
 
 Path = tuple[Step, ...]
@@ -203,7 +204,9 @@ def _of_device(scenario: Scenario, name: str) -> Iterator[Found]:
 
 def _of_proposer(scenario: Scenario, proposer: Proposer, path: Path) -> Iterator[Found]:
     """Give a proposer's numbers, with the acceptance for this target and the tasks at hand."""
-    tasks = dict.fromkeys(workload.task for workload in scenario.workloads.values())
+    cases = cases_of(scenario)
+    own = [] if all(isinstance(case, str) for case in cases) else [w.task for w in scenario.workloads.values()]
+    tasks = dict.fromkeys([*own, *(case for case in cases if isinstance(case, str))])
     for field in type(proposer).model_fields:
         if field != "acceptance":
             yield from _leaves(getattr(proposer, field), (*path, field))
