@@ -104,7 +104,38 @@ def derive(
     InputError
         If the data sheet lacks a figure that the precision needs, naming it.
     """
-    catalog, request = scenario.catalog, scenario.workloads[workload]
+    entries = (scenario.catalog.devices[device], scenario.catalog.models[model])
+    request, offered = scenario.workloads[workload], scenario.candidates
+    key = (
+        *map(id, entries),
+        *(device, phase, precision_of(scenario, model)),
+        *(request.isl_tokens, request.osl_tokens, request.cached_prefix_tokens),
+        *(offered.tensor_parallel, offered.batch_sizes, tokens.tobytes(), None if nodes is None else nodes.tobytes()),
+    )
+    if key in _KNOWN:
+        return _KNOWN[key][1]
+    found = _derived(scenario, request, phase, device, model, tokens, nodes)
+    while len(_KNOWN) >= _MOST_KNOWN:
+        _KNOWN.pop(next(iter(_KNOWN)))
+    _KNOWN[key] = entries, found  # the entries are kept too, so that no other gets their identity
+    return found
+
+
+# What was derived before, by everything that it follows from: questions around a plan cost the same phases many times.
+_KNOWN: dict[tuple[object, ...], tuple[tuple[object, ...], Derived | None]] = {}
+_MOST_KNOWN = 2048
+
+
+def _derived(
+    scenario: Scenario,
+    request: Workload,
+    phase: Phase,
+    device: str,
+    model: str,
+    tokens: Floats,
+    nodes: Floats | None,
+) -> Derived | None:
+    catalog = scenario.catalog
     shape, heads = catalog.models[model].shape, catalog.models[model].heads
     precision = precision_of(scenario, model)
     try:

@@ -25,7 +25,8 @@ class Question:
     the fewest devices of a type, and any plan at all. ``workload`` narrows a rate, interactivity or TTFT to one
     workload (null: the worst of all), ``device`` names the type whose count is asked. ``out_of_reach``: rates by
     workload that are known to be too much, where the limits alone may not bound them. ``reached``: a throughput that
-    some plan is known to have; ``likely``: designs that are likely good. Both save time and change no answer.
+    some plan is known to have; ``likely``: sets of designs, one for every workload, that are likely good. Both
+    save time and change no answer.
     """
 
     aim: Aim
@@ -34,7 +35,7 @@ class Question:
     device: str | None = None
     out_of_reach: dict[str, float] = field(default_factory=dict)
     reached: float = 0.0
-    likely: tuple[Design, ...] = ()
+    likely: tuple[tuple[Design, ...], ...] = ()
 
     def concerns(self, workload: str) -> bool:
         """Whether the aim is about a workload's service or rate."""

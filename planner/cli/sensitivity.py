@@ -31,7 +31,7 @@ _WORDS = {"objective": "--objective", "counts": "--counts", "power_basis": "--po
     "--span",
     type=SPAN,
     metavar="F",
-    default=4.0,
+    default=2.0,
     show_default=True,
     help="Look for switches from a number divided by F to F times it.",
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from planner.errors import InputError
@@ -89,8 +90,8 @@ class Asker:
         """Give what is known before anything was asked: the question as it stands."""
         return Ceilings([self.reads])
 
-    def ask(self, path: Path, value: float, ceilings: Ceilings, likely: Answer | None = None) -> Asked:
-        """Answer with the number at a path set to a value; ``likely``: an answer whose designs are likely good."""
+    def ask(self, path: Path, value: float, ceilings: Ceilings, likely: Sequence[Answer] = ()) -> Asked:
+        """Answer with the number at a path set to a value; ``likely``: answers whose designs are likely good."""
         try:
             moved = changed(self.scenario, path, value)
             require_answerable(moved)
@@ -98,7 +99,7 @@ class Asker:
             _require(moved, tables)
         except InputError as error:
             return Asked(self.scenario, self.tables, Answer("not_moved", reason="; ".join(error.problems)))
-        return Asked(moved, tables, self._answer(moved, tables, path, ceilings, likely or self.base))
+        return Asked(moved, tables, self._answer(moved, tables, path, ceilings, likely))
 
     def takes(self, path: Path, value: float) -> bool:
         """Whether the scenario is valid with a value, whatever its answer."""
@@ -108,21 +109,24 @@ class Asker:
             return False
         return True
 
-    def _answer(self, moved: Scenario, tables: Tables, path: Path, ceilings: Ceilings, likely: Answer) -> Answer:
+    def _answer(
+        self, moved: Scenario, tables: Tables, path: Path, ceilings: Ceilings, likely: Sequence[Answer]
+    ) -> Answer:
         if not self.shortcuts or self.base.status != "optimal":
             return self._answer_of(moved, self._solution(moved, tables))
         reads = reads_of(moved, tables, self.base.designs) if comparable(moved, path) else None
         if reads is not None and ceilings.cover(reads):
             return self.base
-        answer = self._answer_of(moved, self._solution(moved, tables, likely=likely.designs))
+        answer = self._answer_of(moved, self._solution(moved, tables, likely=(self.base, *likely)))
         if reads is not None and answer.designs == self.base.designs and reads.keeps_what_is_used(self.reads):
             ceilings.known.append(reads)
         return answer
 
     def _solution(
-        self, scenario: Scenario, tables: Tables, reached: float = 0.0, likely: tuple[Design, ...] = ()
+        self, scenario: Scenario, tables: Tables, reached: float = 0.0, likely: Sequence[Answer] = ()
     ) -> Solution:
-        question = replace(question_of(scenario), reached=reached, likely=likely)
+        sets = _distinct([answer.designs for answer in likely])
+        question = replace(question_of(scenario), reached=reached, likely=sets)
         return optimise(scenario, tables, question, time_limit_s=self.time_limit_s)
 
     def _answer_of(self, scenario: Scenario, solution: Solution) -> Answer:
@@ -141,7 +145,7 @@ class Asker:
         tables = kept(asked.scenario, asked.tables, self.base.choices)
         if tables is None:
             return Answer("infeasible")
-        likely = self.base.designs if self.shortcuts else ()
+        likely = (self.base,) if self.shortcuts else ()
         return self._answer_of(asked.scenario, self._solution(asked.scenario, tables, likely=likely))
 
     def is_reached_with_todays_placement(self, asked: Asked) -> bool | None:
@@ -186,3 +190,12 @@ def _require(scenario: Scenario, tables: Tables) -> None:
     require_answerable(scenario)
     require_figures(scenario, tables)
     require_options(scenario, tables)
+
+
+def _distinct(sets: Sequence[tuple[Design, ...]]) -> tuple[tuple[Design, ...], ...]:
+    """Leave out what stands there twice."""
+    found: list[tuple[Design, ...]] = []
+    for designs in sets:
+        if designs and designs not in found:
+            found.append(designs)
+    return tuple(found)

@@ -4,13 +4,15 @@ Equal plans make no crossing: at a value where another placement is shown, the q
 today's, and the placement counts as switched only where that is worse (or has no plan). So today's placement is optimal
 at ``holds_at``, and beaten at ``switches_at``.
 
-The span is looked at in ``_INTERVALS`` equal steps on a logarithmic scale to either side, and at the step of the moves.
-A switch and a switch back between two of these values are not seen; a switch that is seen is closed in on, to the
-nearest value before it at which today's placement no longer holds.
+The ends of the span are looked at, and the step of the moves. Where the answer at an end is another one than today's,
+the way there is looked at in equal steps on a logarithmic scale, of ``_FACTOR`` at most; where it is today's still, nothing is
+looked for between. A switch and a switch back between two of these values are not seen; a switch that is seen is closed
+in on, to the nearest value before it at which today's placement no longer holds.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -19,8 +21,8 @@ from planner.sensitivity.moves import Moving
 from planner.sensitivity.numbers import Found, tidy
 from planner.sensitivity.placements import phase_moves
 
-_INTERVALS = 4
-_CLOSED = 1e-3
+_FACTOR = 2.0**0.5
+_CLOSED, _CLOSED_BEYOND = 1e-3, 1e-2
 _VALID = 1e-6
 
 State = Literal["same", "switched", "infeasible", "unknown"]
@@ -92,8 +94,9 @@ def _end(moving: Moving, factor: float) -> float:
 
 def _values(number: Found, end: float, near: float) -> list[float]:
     """List the values to look at, the nearest to today's first."""
-    factor = end / number.value
-    values = [number.value * factor ** (k / _INTERVALS) for k in range(1, _INTERVALS)]
+    factor = max(end / number.value, _VALID)
+    steps = math.ceil(abs(math.log(factor)) / math.log(_FACTOR) - _VALID)
+    values = [number.value * factor ** (k / steps) for k in range(1, steps)]
     values = [float(round(v)) if number.whole else tidy(v) for v in values]
     inside = [v for v in (*values, near) if min(number.value, end) < v < max(number.value, end)]
     ordered = sorted({*inside, end} - {number.value}, key=lambda v: abs(v - number.value))
@@ -103,22 +106,29 @@ def _values(number: Found, end: float, near: float) -> list[float]:
 def _on_side(moving: Moving, end: float, near: float) -> Crossing | None:
     if end == moving.number.value:
         return None
-    state_at(moving, end)  # where nothing changes at the end, it often shows that nothing does before it
+    state_at(moving, end)
+    answer, base = moving.at(end).answer, moving.asker.base
+    unchanged = answer.designs == base.designs and answer.value == base.value
+    values = _values(moving.number, end, near)
     holds = Seen(moving.number.value, "same")
-    for value in _values(moving.number, end, near):
+    for value in [value for value in values if value in (near, end)] if unchanged else values:
         seen = state_at(moving, value)
         if seen.state == "unknown":
             return None
         if seen.state != "same":
-            return _closed_in(moving, holds, seen)
+            return _closed_in(moving, holds, seen, near)
         holds = seen
     return None
 
 
-def _closed_in(moving: Moving, holds: Seen, beyond: Seen) -> Crossing | None:
-    """Halve what lies between a value at which today's placement holds and one at which it does not."""
+def _closed_in(moving: Moving, holds: Seen, beyond: Seen, near: float) -> Crossing | None:
+    """Halve what lies between a value at which today's placement holds and one at which it does not.
+
+    To one part in a thousand up to the step of the moves, to one in a hundred beyond it.
+    """
     number = moving.number
-    while abs(beyond.value - holds.value) > (1 if number.whole else _CLOSED * abs(beyond.value)):
+    closed = _CLOSED if abs(beyond.value - number.value) <= abs(near - number.value) else _CLOSED_BEYOND
+    while abs(beyond.value - holds.value) > (1 if number.whole else closed * abs(beyond.value)):
         middle = (holds.value + beyond.value) // 2 if number.whole else tidy(0.5 * (holds.value + beyond.value))
         if middle in (holds.value, beyond.value):
             break

@@ -21,11 +21,11 @@ class Moving:
             self.known[value] = self.asker.ask(self.number.path, value, self.ceilings, self._nearest(value))
         return self.known[value]
 
-    def _nearest(self, value: float) -> Answer | None:
-        """Give the answer at the nearest value that was asked, where there is one nearer than today's."""
-        answers = [(abs(v - value), asked.answer) for v, asked in self.known.items() if asked.answer.designs]
-        distance, answer = min(answers, key=lambda pair: pair[0], default=(float("inf"), None))
-        return answer if distance < abs(self.number.value - value) else None
+    def _nearest(self, value: float) -> list[Answer]:
+        """Give the answers at the nearest value asked on either side: often one of them is the best here too."""
+        known = {v: asked.answer for v, asked in self.known.items() if asked.answer.designs}
+        below, above = [v for v in known if v < value], [v for v in known if v > value]
+        return [known[v] for v in (max(below, default=None), min(above, default=None)) if v is not None]
 
 
 def not_moved(number: Found) -> Move:

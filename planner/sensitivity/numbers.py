@@ -19,6 +19,7 @@ Path = tuple[Step, ...]
 # Fields that say how a question is told, searched or drawn.
 _NOT_ASKED = {"schema_version", "knobs", "front", "report"}
 _KIND_OF_PLAN = "it says what kind of plan is looked for"
+_ON_OFFER = "it is an option on offer, not a quantity"
 NOTHING_TO_MOVE = "a share of 0 is 0"
 
 # What the end of a key says of its unit, the longest end first.
@@ -132,6 +133,8 @@ def numbers_of(scenario: Scenario) -> tuple[Found, ...]:
 def _judged(leaf: Found) -> Found:
     if leaf.path == ("max_shares",):
         return Found(leaf.path, leaf.value, _KIND_OF_PLAN)
+    if leaf.path[0] == "candidates":
+        return Found(leaf.path, leaf.value, _ON_OFFER)
     return Found(leaf.path, leaf.value, NOTHING_TO_MOVE) if leaf.value == 0 else leaf
 
 

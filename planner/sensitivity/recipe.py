@@ -35,7 +35,7 @@ class How:
     """
 
     percent: float = 10.0
-    span: float = 4.0
+    span: float = 2.0
     workers: int = 1
     shortcuts: bool = True
 

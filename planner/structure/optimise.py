@@ -38,9 +38,10 @@ from planner.structure.least import (
 from planner.words import PHASES, STEP_PHASES
 
 _CLOSED = 1e-11
+_ROUGH = 1e-3
 _STAGES = (0.3, 0.05, 1e-2, 1e-3)
 _WORTH_DROPPING = 1.02
-_AT_ONCE = 63
+_AT_ONCE = 1023
 _ROUNDING = 1e-9
 _TIE = 1e-10
 _ALMOST_NOTHING = 1e-9
@@ -172,9 +173,9 @@ class _Fleet:
         """Whether the last designs serve these rates within the budget."""
         return bool(self.last) and bool(self._within(self.cost(rates, self.last)))
 
-    def reach(self, shares: Rates, low: float, high: float) -> float:
-        """Give the largest scale of these rates, from ``low`` up to ``high``, that the last designs carry."""
-        while high - low > _CLOSED * high:
+    def reach(self, shares: Rates, low: float, high: float, closed: float = _CLOSED) -> float:
+        """Give the largest scale of these rates, from ``low`` (above 0) up to ``high``, that the last designs carry."""
+        while high - low > closed * high:
             scales = np.linspace(low, high, _AT_ONCE + 2)[1:-1]
             costs = sum(self.tableaus[name].costs_of(scales * shares[name], found) for name, found in self.last.items())
             carried = int(np.count_nonzero(self._within(np.asarray(costs))))
@@ -185,14 +186,18 @@ class _Fleet:
     def _within(self, costs: float | Floats) -> NDArray[np.bool_]:
         return np.isfinite(costs) & (costs <= self.budget * (1 + _ROUNDING))
 
-    def drop_what_is_too_dear(self, rates: Rates) -> None:
-        """Keep only what the budget allows some workload at these rates or above, the others at their least."""
-        total, designs = self.least(rates)
+    def drop_what_is_too_dear(self, rates: Rates, found: tuple[float, Designs] | None = None) -> None:
+        """Keep only what the budget allows some workload at these rates or above, the others at their least.
+
+        ``found``: the least cost at these rates, where it is known already.
+        """
+        total, designs = found or self.least(rates)
+        named = [found.design(self.tables[name]) for name, found in designs.items()]
         for name, tableau in list(self.tableaus.items()):
             most = self.budget * (1 + 2 * _ROUNDING) - total + designs[name].value
             self.tables = {**self.tables, name: reduced(tableau, rates[name], most)}
             self.tableaus[name] = self._tableau(self.tables[name])
-        self.last = {}
+        self.begin_with(named)
 
     def cost(self, rates: Rates, designs: Designs) -> float:
         """Cost of given designs."""
@@ -262,7 +267,6 @@ def optimise(scenario: Scenario, tables: Tables, question: Question) -> Solution
         return None
     start = time.perf_counter()
     fleet = _fleet_of(scenario, tables, question)
-    fleet.begin_with(question.likely)
     by_rate = question.aim == "rate" or (question.aim == "throughput" and question.rates is None)
     if by_rate and not all(tableau.never_falls_with_rate() for tableau in fleet.tableaus.values()):
         return None
@@ -302,15 +306,18 @@ def _throughput(fleet: _Fleet, question: Question) -> Answer | None:
     high = _largest_scale(fleet, shares)
     asked = [(w.limits.demand_rps or 0.0) / shares[name] for name, w in workloads.items()]
     known = question.reached * (1 - _ROUNDING) / tokens
-    if fleet.last:
-        known = max(known, fleet.reach(shares, 0.0, high) * (1 - _ROUNDING))
+    known = max(known, _begin(fleet, question, shares, high) * (1 - _ROUNDING))
     low = max(*asked, _ALMOST_NOTHING * high, known)
-    if low > high * (1 + _ROUNDING) or not fleet.least(rates(low))[1]:
+    if low > high * (1 + _ROUNDING):
+        return None
+    cost, designs = fleet.least(rates(low))
+    if not designs:
         return None
     proportional = fleet.scenario.counts == "fractional" and not fleet.scenario.servers.spare_replicas
     if proportional and fleet.coupled is None:
-        cost, designs = fleet.least(rates(low))
         return rates(low * fleet.budget / cost), _own, designs, None
+    if low > _ALMOST_NOTHING * high:
+        fleet.drop_what_is_too_dear(rates(low), (cost, designs))
     if fleet.fits(rates(high)):
         low = high
     for closed in _STAGES if low > known else ():
@@ -322,6 +329,19 @@ def _throughput(fleet: _Fleet, question: Question) -> Answer | None:
         high = beyond if beyond < high and not fleet.fits(rates(beyond)) else high
     low, high = _climb(fleet, shares, low, high)
     return rates(low), _own, fleet.least(rates(low))[1], high * tokens
+
+
+def _begin(fleet: _Fleet, question: Question, shares: Rates, high: float) -> float:
+    """Begin with the best of the designs that are likely good; give a scale that they carry, 0 where there are none."""
+    reached, least = 0.0, _ALMOST_NOTHING * high
+    best: tuple[Design, ...] = ()
+    for designs in question.likely:
+        fleet.begin_with(designs)
+        if fleet.carry({name: least * share for name, share in shares.items()}):
+            scale = fleet.reach(shares, least, high, _ROUGH)
+            reached, best = (scale, designs) if scale > reached else (reached, best)
+    fleet.begin_with(best)
+    return reached
 
 
 def _climb(fleet: _Fleet, shares: Rates, low: float, high: float) -> tuple[float, float]:
