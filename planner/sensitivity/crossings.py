@@ -5,9 +5,9 @@ today's, and the placement counts as switched only where that is worse (or has n
 at ``holds_at``, and beaten at ``switches_at``.
 
 The ends of the span are looked at, and the step of the moves. Where the answer at an end is another one than today's,
-the way there is looked at in equal steps on a logarithmic scale, of ``_FACTOR`` at most; where it is today's still, nothing is
-looked for between. A switch and a switch back between two of these values are not seen; a switch that is seen is closed
-in on, to the nearest value before it at which today's placement no longer holds.
+the way there is looked at in equal steps on a logarithmic scale, of ``_FACTOR`` at most; where it is today's still,
+nothing is looked for between. A switch and a switch back between two of these values are not seen; a switch that is
+seen is closed in on, to the nearest value before it at which today's placement no longer holds.
 """
 
 from __future__ import annotations
