@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from planner.limits import Limit, limits_of
+from planner.assemble import limit_row
+from planner.limits import limits_of
 from planner.schema import documents as doc
 from planner.schema.comparison import (
     DeviceChange,
@@ -220,7 +221,8 @@ def _numbered_rows(plan: doc.Plan, scenario: Scenario) -> dict[Key, doc.LimitRow
     """Give the rows by what they limit; memory is that of a phase, whatever device type it runs on."""
     seen: Counter[Key] = Counter()
     found: dict[Key, doc.LimitRow] = {}
-    for row in plan.limits if plan.deployments else map(_unmet, limits_of(scenario)):
+    unmet = (limit_row(limit, None, None) for limit in limits_of(scenario))
+    for row in plan.limits if plan.deployments else unmet:
         device = None if row.name == "memory" else row.device
         key = (row.name, row.workload, device, row.rack, row.phase, row.basis)
         seen[key] += 1
@@ -250,21 +252,3 @@ def _headroom(row: doc.LimitRow | None) -> Headroom | None:
         return None
     left = None if row.slack is None or not row.bound else row.slack / row.bound
     return Headroom(bound=row.bound, value=row.value, slack=row.slack, left=left)
-
-
-def _unmet(limit: Limit) -> doc.LimitRow:
-    return doc.LimitRow(
-        name=limit.name,
-        workload=limit.workload,
-        device=limit.device,
-        rack=limit.rack,
-        phase=None,
-        basis=limit.basis,
-        unit=limit.unit,
-        bound=limit.bound,
-        value=None,
-        slack=None,
-        binding=None,
-        marginal_value=None,
-        marginal_delta=None,
-    )

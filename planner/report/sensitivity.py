@@ -11,7 +11,8 @@ from planner.report.sections import Report, Section
 from planner.report.sentences import phase_words, reasons
 from planner.report.tables import Table
 from planner.report.views import View, foot
-from planner.schema.sensitivity import Choice, Crossing, Move, Number, PhaseMove, Sensitivity
+from planner.schema.documents import DesignSummary
+from planner.schema.sensitivity import Crossing, Move, Number, PhaseMove, Sensitivity
 from planner.words import PHASES
 
 _MOST_CROSSINGS = 8
@@ -248,7 +249,7 @@ def switches_table(found: Sensitivity, shown: Sequence[Number]) -> Table | None:
     return Table("What the step switches", ("number", "at", "to"), tuple(rows), keys=1)
 
 
-def _switch_words(base: dict[str, Choice], move: Move) -> str:
+def _switch_words(base: dict[str, DesignSummary], move: Move) -> str:
     parts: list[str] = []
     for choice in move.choices if move.change else ():
         before = base.get(choice.workload)

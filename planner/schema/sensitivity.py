@@ -9,20 +9,11 @@ from __future__ import annotations
 from typing import Literal
 
 from planner.schema.base import Document
-from planner.schema.documents import Conflict, ObjectiveResult, Provenance
+from planner.schema.documents import Conflict, DesignSummary, ObjectiveResult, Provenance
 from planner.words import Phase, Status
 
 MoveStatus = Literal["optimal", "infeasible", "unproven", "not_moved"]
 Side = Literal["below", "above"]
-
-
-class Choice(Document):
-    """Who proposes for a deployment, how far ahead, and which device type runs which phase (null: none does)."""
-
-    workload: str
-    proposer: str | None
-    draft_length: int
-    devices: dict[Phase, str | None]
 
 
 class Move(Document):
@@ -42,7 +33,7 @@ class Move(Document):
     placement_switches: bool | None
     draft_length_switches: bool | None
     proposer_switches: bool | None
-    choices: tuple[Choice, ...]
+    choices: tuple[DesignSummary, ...]
 
 
 class PhaseMove(Document):
@@ -69,7 +60,7 @@ class Crossing(Document):
     infeasible: bool
     gain: float | None
     moves: tuple[PhaseMove, ...]
-    choices: tuple[Choice, ...]
+    choices: tuple[DesignSummary, ...]
 
 
 class Number(Document):
@@ -101,7 +92,7 @@ class Sensitivity(Document):
     scenario: str
     status: Status
     objective: ObjectiveResult
-    choices: tuple[Choice, ...]
+    choices: tuple[DesignSummary, ...]
     percent: float
     span: float
     numbers: tuple[Number, ...]

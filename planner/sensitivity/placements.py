@@ -8,35 +8,28 @@ import numpy as np
 
 from planner.evaluate import Design
 from planner.options import CostTable, Speculation, hosted_by_verify
+from planner.placement import placement_of
+from planner.schema.documents import DesignSummary
 from planner.schema.scenario import Scenario
-from planner.schema.sensitivity import Choice, PhaseMove
+from planner.schema.sensitivity import PhaseMove
 from planner.sensitivity.costs import Tables
 from planner.structure.least import sliced
 from planner.words import PHASES, Phase
 
-Choices = tuple[Choice, ...]
+Choices = tuple[DesignSummary, ...]
 
 
 def choices_of(scenario: Scenario, designs: Sequence[Design]) -> Choices:
     """Say for every design who proposes, how far ahead, and which device type runs which phase."""
     return tuple(
-        Choice(
+        DesignSummary(
             workload=design.workload,
             proposer=design.speculation.proposer,
             draft_length=design.speculation.draft_length,
-            devices=_devices(scenario, design),
+            devices=placement_of(scenario, design),
         )
         for design in designs
     )
-
-
-def _devices(scenario: Scenario, design: Design) -> dict[Phase, str | None]:
-    """Give the device type of each phase; a phase that is hosted runs where the target verifies."""
-    hosted, found = hosted_by_verify(scenario, design.speculation), {}
-    for phase in PHASES:
-        option = design.options["target_verify" if phase in hosted else phase]
-        found[phase] = None if option is None else option.device
-    return found
 
 
 def placement(choices: Choices) -> frozenset[tuple[str, tuple[str | None, ...]]]:
