@@ -198,8 +198,9 @@ class _Asked:
         name = self.plan.deployments[index].workload
         self.settings.tick(f"runner-up of {choice}" + (f" for {name}" if len(self.tables) > 1 else ""))
         seconds = self.left()
+        pinned = choice in self.scenario.places
         late = seconds is not None and seconds <= 0
-        solution = None if late else best_within(self.scenario, tables, allowed, seconds)
+        solution = None if late or pinned else best_within(self.scenario, tables, allowed, seconds)
         lost = Choice(
             workload=name,
             choice=choice,
@@ -214,6 +215,7 @@ class _Asked:
             figures=(),
             designs=(),
             proven=solution is not None and solution.status in ("optimal", "infeasible"),
+            pinned=pinned,
             blocked_by=(),
         )
         if solution is None or solution.status not in ("optimal", "infeasible"):

@@ -23,7 +23,7 @@ from planner.solve import solve
 from planner.words import COUNTS, MAXIMIZED, OBJECTIVES, PHASES
 
 ALONE = [(objective, counts) for objective in OBJECTIVES for counts in COUNTS]
-EACH = 8
+EACH = 6
 
 
 def loss(scenario, best, value):
@@ -227,9 +227,10 @@ def test_an_infeasible_plan_document_is_explained(tmp_path, capsys):
     ("content", "message"),
     [
         (None, "there is no such file"),
-        ("", "it is no plan document"),
-        ("{}", "it is no plan document"),
-        ("[1]", "it is no plan document"),
+        ("", "it is no plan document: it is empty"),
+        ("{", "it is no plan document: it is no JSON"),
+        ("{}", "it is no plan document: status: field required"),
+        ("[1]", "it is no plan document: input should be"),
     ],
 )
 def test_what_is_no_plan_is_refused(tmp_path, capsys, content, message):
@@ -260,3 +261,38 @@ def test_the_choices_of_several_workloads_are_named(capsys):
     assert code == 0
     assert "For chat, target prefill is on" in text
     assert tables_of(read_scenario("chat-and-completion").scenario).keys() >= {"chat"}
+
+
+def test_a_pinned_phase_is_said_to_be_pinned(capsys):
+    question = [*QUESTIONS[0], "--place", "draft_prefill=accelerator"]
+    code, out, _ = said(capsys, ["explain", *question])
+    assert code == 0
+    text = " ".join(out.split())
+    assert "Draft prefill is on accelerator; it is pinned there." in text
+    assert "draft prefill is on accelerator; no other" not in text.lower()
+
+
+def test_without_another_proposer_plain_decode_is_the_rival(capsys):
+    _, out, _ = said(capsys, ["explain", *QUESTIONS[0]])
+    assert "neither another proposer nor plain decode meets the interactivity floor" in " ".join(out.split())
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (lambda plan: plan["objective"].update(value=1.0), "was it edited?): objective"),
+        (lambda plan: plan["totals"].update(throughput_tps=1.0), "was it edited?): totals.throughput_tps"),
+        (lambda plan: plan["provenance"]["catalogs"].update({"reference": "0"}), "has changed since"),
+        (lambda plan: plan["provenance"].update(command="plan --scenario nosuch"), "its question cannot be asked here"),
+    ],
+)
+def test_a_document_that_does_not_hold_says_what_is_wrong(edit, message, tmp_path, capsys):
+    _, out, _ = said(capsys, [*QUESTIONS[0], "--json"])
+    plan = json.loads(out)
+    edit(plan)
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps(plan))
+    assert run_as_typed(["explain", str(path)]) == 2
+    err = capsys.readouterr().err
+    assert message in err
+    assert str(path) in err

@@ -25,6 +25,7 @@ from planner.options import cost_table
 from planner.question import question_of
 from planner.rates import require_answerable, require_figures
 from planner.read.load import read_scenario
+from planner.report.sensitivity import sensitivity_view
 from planner.schema.scenario import Scenario
 from planner.schema.sensitivity import Sensitivity
 from planner.sensitivity.answers import Asker
@@ -645,3 +646,18 @@ def test_of_a_range_of_tasks_their_curves_enter():
         keys = [number.path for number in numbers_of(scenario.replace(acceptance_range=cases))]
         found[name] = {path[5] for path in keys if path[:2] == ("catalog", "proposers") and "acceptance" in path}
     assert found == {"general": {"general"}, "both": {"general", "chat"}}
+
+
+def test_what_moves_it_most_is_the_largest_change():
+    """A number that leaves no plan on one side stands on top, and is not named for its other side."""
+    found = Looking.of(tiny_floor(), How(span=1.2), Settings()).run(lambda _: None)
+    assert found.numbers[0].low.status == "infeasible" or found.numbers[0].high.status == "infeasible"
+    most = max(found.numbers, key=lambda number: max(abs(m.relative_change or 0.0) for m in (number.low, number.high)))
+    (sentence,) = [text for text in sensitivity_view(found).sentences if "moves it most" in text]
+    assert most.key in sentence
+
+
+def tiny_floor():
+    fleet = {"power_budget_kw": 10.0}
+    best = solve(tiny({"demand_rps": 1.0}, fleet, objective="interactivity")).objective.value
+    return tiny({"interactivity_floor_tps": best * 0.97, "demand_rps": 1.0}, fleet, objective="power")

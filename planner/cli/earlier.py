@@ -75,10 +75,16 @@ def asked_in(path: Path, context: click.Context, searched: bool = False) -> Aske
         raise InputError(f"{path}: it names no command, so that its scenario is not known")
     given = _flags_of(path, plan.provenance.command, context)
     flags = {key: value for key, value in given.items() if key not in ("scenario", "sets", "places")}
-    asked = asked_now(given["scenario"], given["sets"], given["places"], flags, searched)
-    changed = asked.digests != plan.provenance.catalogs
-    if changed or (plan.deployments and check(plan, asked.scenario)):
-        raise InputError(f"{path}: its scenario has changed since; run '{plan.provenance.command}' again")
+    try:
+        asked = asked_now(given["scenario"], given["sets"], given["places"], flags, searched)
+    except InputError as error:
+        raise InputError(*(f"{path}: its question cannot be asked here: {text}" for text in error.problems)) from None
+    again = f"run '{plan.provenance.command}' again"
+    if asked.digests != plan.provenance.catalogs:
+        raise InputError(f"{path}: its scenario has changed since; {again}")
+    wrong = check(plan, asked.scenario) if plan.deployments else []
+    if wrong:
+        raise InputError(f"{path}: it does not hold what its question gives (was it edited?): {wrong[0]}; {again}")
     return replace(asked, plan=plan, command=plan.provenance.command)
 
 
@@ -113,9 +119,19 @@ def _read(path: Path) -> Plan:
         raise InputError(f"{path}: there is no such file; write one with: plan --json > {path.name}") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None
-    except (ValidationError, UnicodeDecodeError) as error:
-        first = str(error).splitlines()[0]
-        raise InputError(f"{path}: it is no plan document ({first})") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: it is no plan document: it is no text") from None
+    except ValidationError as error:
+        raise InputError(f"{path}: it is no plan document: {_why_no_plan(error)}") from None
+
+
+def _why_no_plan(error: ValidationError) -> str:
+    """Say the first thing that is wrong: no JSON, a field too many, one that is missing or of another kind."""
+    first = error.errors(include_url=False)[0]
+    if first["type"] == "json_invalid":
+        return "it is empty" if not str(first["input"]).strip() else f"it is no JSON: {first['msg']}"
+    key = ".".join(map(str, first["loc"]))
+    return f"{key + ': ' if key else ''}{first['msg'][0].lower()}{first['msg'][1:]}"
 
 
 def refuse_another_question(context: click.Context, beside: Collection[str], what: str) -> None:

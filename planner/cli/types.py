@@ -13,6 +13,7 @@ from planner.read import library
 _SMALLEST, _LARGEST = 1e-9, 1e18
 _NUMBER = re.compile(r"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$", re.ASCII)
 _TASK = re.compile(r"^[A-Za-z][A-Za-z0-9._+-]{0,63}$", re.ASCII)
+_LEAST_FACTOR, _LARGEST_FACTOR = 1e-3, 1e3
 _DIGITS = re.compile(r"^\s*[-+]?\d{1,18}\s*$", re.ASCII)
 
 
@@ -50,6 +51,10 @@ class Whole(click.ParamType):  # type: ignore[type-arg]
         return int(value)
 
 
+def _is_task(word: str) -> bool:
+    return bool(_TASK.match(word)) and word.lower() not in ("nan", "inf", "infinity")
+
+
 class AcceptanceRange(click.ParamType):  # type: ignore[type-arg]
     """Cases of acceptance: factors above 0 and names of tasks, with commas between."""
 
@@ -58,9 +63,12 @@ class AcceptanceRange(click.ParamType):  # type: ignore[type-arg]
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[float | str]:  # noqa: ANN401
         """Read the cases."""
         words = [word.strip() for word in str(value).split(",")]
-        wrong = [word for word in words if not _NUMBER.match(word) and not _TASK.match(word)]
+        wrong = [word for word in words if not _NUMBER.match(word) and not _is_task(word)]
         if wrong:
             self.fail(f"'{wrong[0]}' is neither a number nor the name of a task (write 0.9,1.0,1.1)", param, ctx)
+        far = [word for word in words if _NUMBER.match(word) and not _LEAST_FACTOR <= float(word) <= _LARGEST_FACTOR]
+        if far:
+            self.fail(f"'{far[0]}' is not between {_LEAST_FACTOR:g} and {_LARGEST_FACTOR:g}", param, ctx)
         return [float(word) if _NUMBER.match(word) else word for word in words]
 
 

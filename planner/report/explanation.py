@@ -13,6 +13,7 @@ from planner.schema.explanation import Choice, ExplainedLimit, Explanation, Move
 from planner.words import PHASES, Phase
 
 _SAME = 1e-6
+_SHOWN = 5e-4
 _OPERATIONS: dict[Phase, str] = {
     "target_prefill": "prefill",
     "target_verify": "verify",
@@ -23,7 +24,7 @@ _OPERATIONS: dict[Phase, str] = {
 
 def explanation_view(found: Explanation) -> View:
     """Lay out an explanation."""
-    title = f"Why this plan for {found.scenario}"
+    title = f"Why this plan for {found.scenario}" if found.status != "no_incumbent" else f"No plan for {found.scenario}"
     end = foot(found.provenance)
     if found.status == "infeasible":
         sentences = [as_sentence(text) for text in _conflict_sentences(found)]
@@ -91,7 +92,8 @@ def _gives(found: Explanation, move: Move) -> str:
         return "is not proven in time"
     if move.change == 0:
         return "changes nothing"
-    share = "" if move.change_share is None else f" ({signed_percent(move.change_share)})"
+    told = move.change_share is not None and abs(move.change_share) >= _SHOWN
+    share = f" ({signed_percent(move.change_share or 0.0)})" if told else ""
     return f"gives {signed(move.change, found.objective.unit)}{share}"
 
 
@@ -188,11 +190,16 @@ def _rival(choice: Choice) -> str:
 
 def _no_rival(choice: Choice) -> str:
     what = {"proposer": "proposer", "draft_length": "draft length"}.get(choice.choice, "device type")
+    if choice.pinned:
+        return "it is pinned there"
     if not choice.proven:
         return "its runner-up is not proven in time"
     if not choice.blocked_by:
         return f"no other {what} on offer can do it"
-    return f"no other {what} meets the {listed([LIMIT_WORDS[name] for name in choice.blocked_by])}"
+    limits = listed([LIMIT_WORDS[name] for name in choice.blocked_by])
+    if choice.choice == "proposer" and choice.chosen is not None:
+        return f"neither another proposer nor plain decode meets the {limits}"
+    return f"no other {what} meets the {limits}"
 
 
 def _tie(found: Explanation, choice: Choice) -> str:
@@ -220,6 +227,8 @@ def _against(choice: Choice) -> str:
     if mine.operation_s is not None and other.operation_s is not None:
         name = _OPERATIONS[choice.choice]  # type: ignore[index]
         parts.append(f"{_operation(other)} per {name} against {_operation(mine)}")
+    elif mine.operation_s != other.operation_s:
+        parts.append("on the replicas that verify" if other.operation_s is None else "on replicas of its own")
     parts.append(f"{figure(other.energy_j_per_token, 3)} J/token against {figure(mine.energy_j_per_token, 3)}")
     parts.append(f"{figure(other.devices, 3)} devices busy against {figure(mine.devices, 3)}")
     return ", ".join(parts)

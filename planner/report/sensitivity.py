@@ -17,6 +17,9 @@ from planner.words import PHASES
 
 _MOST_CROSSINGS = 8
 
+# A whole number that moved by this much more or less than the step says to what it did.
+_OTHER_STEP = 0.02
+
 
 def sensitivity_view(found: Sensitivity, top: int) -> View:
     """Lay out for a terminal: sentences, then the numbers of largest effect and what they switch."""
@@ -100,13 +103,17 @@ def answer_sentences(found: Sensitivity) -> list[str]:
     sentences += [_no_plan_sentence(number) for number in ends[:3]]
     if len(ends) > 3:
         sentences.append(f"{len(ends) - 3} more leave no plan.")
-    most = next((number for number in found.numbers if any(move.change for move in _moves(number))), None)
-    if most is None:
+    most = max(found.numbers, key=_largest_change, default=None)
+    if most is None or not _largest_change(most):
         sentences.append(f"No number changes the {goal.name} by ±{step} %.")
     else:
         told = " and ".join(_effect_words(found, most, move) for move in _moves(most) if move.objective is not None)
         sentences.append(f"Of ±{step} %, {most.key} (now {_value(most, most.value)}) moves it most: {told}.")
     return [*sentences, _count_sentence(found)]
+
+
+def _largest_change(number: Number) -> float:
+    return max(abs(move.relative_change or 0.0) for move in _moves(number))
 
 
 def _value(number: Number, value: float | None) -> str:
@@ -219,20 +226,25 @@ def effects_table(found: Sensitivity, shown: Sequence[Number]) -> Table | None:
         (
             number.key,
             _cell(number, number.value),
-            _change_words(number.low),
-            _change_words(number.high),
+            _change_words(found, number, number.low),
+            _change_words(found, number, number.high),
             figure(number.elasticity, 3).replace("-", "−"),
         )
         for number in shown
     )
     headers = ("number", "now", f"−{step} %", f"+{step} %", "elasticity")
     note = f"Change of the {found.objective.name}. Elasticity: its relative change over that of the number."
+    if any("(at " in cell for row in rows for cell in row):
+        note += " Whole numbers move by 1 at least: (at) says to what, where that is another step."
     return Table("Largest effects", headers, rows, note=note, last=0, keys=1)
 
 
-def _change_words(move: Move) -> str:
+def _change_words(found: Sensitivity, number: Number, move: Move) -> str:
     words = {"infeasible": "no plan", "unproven": "not proven", "not_moved": "not moved"}
-    return words.get(move.status) or signed_percent(move.relative_change)
+    told = words.get(move.status) or signed_percent(move.relative_change)
+    moved = 0.0 if move.value is None or not number.value else abs(move.value / number.value - 1.0)
+    other_step = number.whole and move.value is not None and abs(moved - found.percent / 100.0) > _OTHER_STEP
+    return f"{told} (at {figure(move.value)})" if other_step else told
 
 
 def switches_table(found: Sensitivity, shown: Sequence[Number]) -> Table | None:

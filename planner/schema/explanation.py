@@ -64,6 +64,7 @@ class Choice(Document):
     ``chosen`` and ``runner_up``: device types of a phase, proposers (null: none, plain decode) or draft lengths.
     ``objective_value``, ``loss`` and ``designs`` are of the best plan with the runner-up; null and empty where there is
     none: ``blocked_by`` then names a smallest set of limits that no such plan meets (empty: nothing else is on offer).
+    ``pinned``: the scenario leaves no choice, so that none is looked for.
     ``power_w``: of that plan, on the scenario's basis. ``figures``: of the phase in the plan and in that with the
     runner-up.
     """
@@ -81,6 +82,7 @@ class Choice(Document):
     figures: tuple[PhaseFigures, ...]
     designs: tuple[DesignSummary, ...]
     proven: bool
+    pinned: bool
     blocked_by: tuple[LimitName, ...]
 
 

@@ -6,6 +6,8 @@ from planner.schema.sensitivity import Move
 from planner.sensitivity.answers import Answer, Asked, Asker
 from planner.sensitivity.numbers import Found
 
+_ROUNDING = 1e-9
+
 
 class Moving:
     """One number at several values; each value is asked once."""
@@ -81,4 +83,5 @@ def elasticity(base: float | None, number: Found, low: Move, high: Move) -> floa
     if not base or not number.value or len(ends) < 2 or ends[0][0] == ends[1][0]:
         return None
     (v, o), (w, p) = ends
-    return ((p - o) / base) / ((w - v) / number.value)
+    share = (p - o) / base
+    return 0.0 if abs(share) < _ROUNDING else share / ((w - v) / number.value)

@@ -152,7 +152,8 @@ def _leaves(node: Any, path: Path) -> Iterator[Found]:  # noqa: ANN401
         yield Found(path, number)
     elif isinstance(node, Document):
         for name in type(node).model_fields:
-            yield from _leaves(getattr(node, name), (*path, name))
+            if name != "year":  # of the data sheet: no quantity
+                yield from _leaves(getattr(node, name), (*path, name))
     elif isinstance(node, dict):
         for name, inner in node.items():
             yield from _leaves(inner, (*path, name))
