@@ -16,7 +16,7 @@ from planner.limits import Limit, limits_of, with_bound
 from planner.optimise import optimise
 from planner.options import CostTable, Option, cost_table
 from planner.placement import Allowed, with_speculations
-from planner.question import Solution, loss
+from planner.question import Solution, loss, share_of
 from planner.rates import is_bounded, require_answerable
 from planner.schema import documents as doc
 from planner.schema.explanation import (
@@ -156,7 +156,7 @@ class _Asked:
             moved_to=bound,
             objective_value=plan.objective.value,
             change=change,
-            change_share=change / abs(self.best) if self.best else None,
+            change_share=share_of(change, self.best),
             unbounded=False,
             designs=design_summaries(plan),
         )
@@ -243,7 +243,7 @@ class _Asked:
             runner_up=other.get(lost.choice) if phase is None else there and there.device,
             objective_value=value,
             loss=gap,
-            loss_share=gap / abs(self.best) if self.best else None,
+            loss_share=share_of(gap, self.best),
             interactivity_tps=deployment.metrics.interactivity_tps,
             ttft_s=deployment.metrics.ttft_s,
             power_w=_power_w(self.scenario, plan),

@@ -86,3 +86,12 @@ def loss(objective: Objective, best: float, value: float) -> float:
     """
     lost = best - value if objective in MAXIMIZED else value - best
     return 0.0 if abs(lost) <= ROUNDING * abs(best) else lost
+
+
+def share_of(change: float, value: float | None) -> float | None:
+    """Relate a change to the size of a value; null where that is zero or not known.
+
+    >>> share_of(-1.0, 4.0), share_of(1.0, 0.0), share_of(1.0, None)
+    (-0.25, None, None)
+    """
+    return change / abs(value) if value else None

@@ -17,7 +17,7 @@ from planner.errors import InputError
 from planner.measure import device_figure
 from planner.optimise import optimise
 from planner.options import CostTable, cost_table
-from planner.question import loss
+from planner.question import loss, share_of
 from planner.rates import require_answerable
 from planner.schema import documents as doc
 from planner.schema.scenario import Scenario
@@ -85,12 +85,8 @@ def robustness_of(
         cases=cases,
         nominal=nominal,
         price=price,
-        price_share=None if price is None or nominal is None else _share(price, nominal.objective_value),
+        price_share=None if price is None or nominal is None else share_of(price, nominal.objective_value),
     )
-
-
-def _share(price: float, value: float | None) -> float | None:
-    return price / abs(value) if value else None
 
 
 def _nominal(scenario: Scenario, seconds: float | None) -> doc.NominalPlan | None:

@@ -32,7 +32,7 @@ from planner.fleet import Deployed
 from planner.optimise import optimise
 from planner.options import CostTable, cost_table
 from planner.payoff import payoffs
-from planner.question import Solution, loss
+from planner.question import Solution, loss, share_of
 from planner.rates import require_answerable, require_figures
 from planner.robust import require_one_worst_case, robustness_of
 from planner.schema import documents as doc
@@ -244,7 +244,7 @@ def _alternative(plan: doc.Plan, best: float) -> doc.Alternative:
     return doc.Alternative(
         objective_value=value,
         loss=lost,
-        loss_share=lost / abs(best) if best else None,
+        loss_share=share_of(lost, best),
         deployments=plan.deployments,
         pools=plan.pools,
         fleet=plan.fleet,

@@ -13,6 +13,8 @@ EXIT_BAD_INPUT = 2
 EXIT_INFEASIBLE = 3
 EXIT_NO_INCUMBENT = 4
 EXIT_INTERRUPTED = 130
+# By the status of an answer; every other one is 0.
+EXITS = {"infeasible": EXIT_INFEASIBLE, "no_incumbent": EXIT_NO_INCUMBENT}
 
 
 def main() -> NoReturn:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from planner.cli import EXIT_INFEASIBLE, EXIT_NO_INCUMBENT
+from planner.cli import EXITS
 from planner.cli.common import (
     command_line,
     deliver,
@@ -38,7 +38,6 @@ _SERVICE = {
     "max_ttft_ms": "ttft_ceiling_ms",
     "demand_rps": "demand_rps",
 }
-_EXITS = {"infeasible": EXIT_INFEASIBLE, "no_incumbent": EXIT_NO_INCUMBENT}
 
 
 def answer(
@@ -60,7 +59,7 @@ def answer(
         plan = interruptible(lambda: solve(loaded.scenario, settings))
     tell_warnings(plan.warnings)
     deliver(plan, plan_view(plan), "plan", as_json, output)
-    return _EXITS.get(plan.status, 0)
+    return EXITS.get(plan.status, 0)
 
 
 def load_asked(scenario: str, sets: tuple[str, ...], places: tuple[str, ...], flags: dict[str, Any]) -> Loaded:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from planner.cli import EXIT_INFEASIBLE, EXIT_NO_INCUMBENT
+from planner.cli import EXITS
 from planner.cli.options import question_options, scenario_options
 
 if TYPE_CHECKING:
@@ -51,4 +51,4 @@ def command(
         found = interruptible(lambda: explain(asked.scenario, asked.plan, settings))
     tell_warnings(found.warnings)
     deliver(found, explanation_view(found), "explanation", as_json, output)
-    return {"infeasible": EXIT_INFEASIBLE, "no_incumbent": EXIT_NO_INCUMBENT}.get(found.status, 0)
+    return EXITS.get(found.status, 0)

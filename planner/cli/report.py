@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from planner.cli import EXIT_INFEASIBLE, EXIT_NO_INCUMBENT
+from planner.cli import EXITS
 from planner.cli.options import question_options, scenario_options, search_options
 from planner.cli.searching import SEARCH_FLAGS
 from planner.cli.types import FOLDER
@@ -71,7 +71,7 @@ def command(
     tell_warnings(found.plan.warnings if found.plan is not None else found.front.warnings)
     _deliver(found, files, folder, as_json)
     status = "optimal" if found.plan is None else found.plan.status
-    return {"infeasible": EXIT_INFEASIBLE, "no_incumbent": EXIT_NO_INCUMBENT}.get(status, 0)
+    return EXITS.get(status, 0)
 
 
 def _files(asked: Asked, found: Review, image: str) -> dict[str, str | bytes]:

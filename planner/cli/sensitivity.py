@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from planner.cli import EXIT_INFEASIBLE, EXIT_INTERRUPTED, EXIT_NO_INCUMBENT
+from planner.cli import EXIT_INTERRUPTED, EXITS
 from planner.cli.options import DEFAULT_SCENARIO, question_options, scenario_options
 from planner.cli.types import PERCENT, SPAN, TOP, WORKERS
 
@@ -72,7 +72,7 @@ def command(
         return EXIT_INTERRUPTED
     tell_warnings(found.warnings)
     _deliver(found, top, as_json, output)
-    return {"infeasible": EXIT_INFEASIBLE, "no_incumbent": EXIT_NO_INCUMBENT}.get(found.status, 0)
+    return EXITS.get(found.status, 0)
 
 
 def _looked(scenario: Scenario, how: How, settings: Settings) -> Sensitivity | None:

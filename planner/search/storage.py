@@ -78,13 +78,15 @@ def opened(url: str | None, heartbeat_s: int) -> BaseStorage:
                 )
             return _one_at_a_time(storage) if storage.engine.dialect.name == "sqlite" else storage
         except (NoSuchModuleError, ArgumentError, ValueError) as error:
-            raise InputError(f"--storage {shown(url)}: this is no storage; {FORMS}") from error
+            raise InputError(f"--storage {without_password(url)}: this is no storage; {FORMS}") from error
         except ImportError as error:
-            text = f"--storage {shown(url)}: its driver is not installed: pip install 'phaseplan[storage]'"
+            text = f"--storage {without_password(url)}: its driver is not installed: pip install 'phaseplan[storage]'"
             raise InputError(text) from error
         except (SQLAlchemyError, StorageInternalError) as error:  # another process may be making the tables
             if attempt == _OPENINGS - 1:
-                raise InputError(f"--storage {shown(url)}: cannot be opened: {_first_line(error)}") from error
+                raise InputError(
+                    f"--storage {without_password(url)}: cannot be opened: {_first_line(error)}"
+                ) from error
             time.sleep(1.0)
     raise AssertionError("unreachable")
 
@@ -122,11 +124,13 @@ def usable(url: str | None) -> Iterator[None]:
     try:
         yield
     except JSONDecodeError as error:
-        raise InputError(f"--storage {shown(url or '')}: this is no journal of a study") from error
+        raise InputError(f"--storage {without_password(url or '')}: this is no journal of a study") from error
     except OSError as error:
-        raise InputError(f"--storage {shown(url or '')}: cannot be used: {error.strerror or error}") from error
+        raise InputError(
+            f"--storage {without_password(url or '')}: cannot be used: {error.strerror or error}"
+        ) from error
     except (SQLAlchemyError, StorageInternalError) as error:
-        raise InputError(f"--storage {shown(url or '')}: cannot be used: {_first_line(error)}") from error
+        raise InputError(f"--storage {without_password(url or '')}: cannot be used: {_first_line(error)}") from error
 
 
 def _one_at_a_time(storage: Patient) -> Patient:
@@ -139,15 +143,6 @@ def _one_at_a_time(storage: Patient) -> Patient:
     event.listen(storage.engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE"))
     storage.engine.dispose()  # connections from before know nothing of it
     return storage
-
-
-def shown(url: str) -> str:
-    """Write a URL, or a command with one, without its password: before the host, or among the parameters.
-
-    >>> shown("mysql://me:secret@host/studies"), shown("postgresql://host/studies?user=me&password=secret")
-    ('mysql://me@host/studies', 'postgresql://host/studies?user=me&password=…')
-    """
-    return without_password(url)
 
 
 def _first_line(error: BaseException) -> str:
